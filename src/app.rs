@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::channels::{ConsoleChannel, LarkClient, LarkHook, LarkSockets, SlackClient, SlackHook, SlackSockets, SocketPlatform};
+use crate::channels::{ConsoleChannel, Dialer, LarkClient, LarkHook, LarkSockets, SlackClient, SlackHook, SlackSockets, SocketPlatform};
 use crate::config::{Boot, EventDelivery, Live, Reloader, Settings};
 use crate::conversation::Conversations;
 use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, serve, start_workers};
@@ -247,12 +247,12 @@ fn channels(boot: &Boot, templates: &Arc<Templates>, http: &Http, machine: &Cloc
 pub(crate) fn socket_platforms(boot: &Boot, http: &Http, lark_hook: &Arc<LarkHook>) -> Vec<Arc<dyn SocketPlatform>> {
     let mut platforms: Vec<Arc<dyn SocketPlatform>> = Vec::new();
     if boot.lark.delivery == EventDelivery::Socket {
-        let (calls, upgrades) = (http.for_url(&boot.lark.base_url), http.upgrades_for(&boot.lark.base_url));
-        platforms.push(Arc::new(LarkSockets::new(&boot.lark, Arc::clone(lark_hook), calls, upgrades)));
+        let (calls, dialer) = (http.for_url(&boot.lark.base_url), http.dialer.clone());
+        platforms.push(Arc::new(LarkSockets::new(&boot.lark, Arc::clone(lark_hook), calls, dialer)));
     }
     if boot.slack.delivery == EventDelivery::Socket {
-        let (calls, upgrades) = (http.for_url(&boot.slack.base_url), http.upgrades_for(&boot.slack.base_url));
-        platforms.push(Arc::new(SlackSockets::new(&boot.slack, calls, upgrades)));
+        let (calls, dialer) = (http.for_url(&boot.slack.base_url), http.dialer.clone());
+        platforms.push(Arc::new(SlackSockets::new(&boot.slack, calls, dialer)));
     }
     platforms
 }
@@ -311,9 +311,7 @@ impl Running {
 pub(crate) struct Http {
     outside: reqwest::Client,
     here: reqwest::Client,
-    /// The same for upgrades to WebSocket, which HTTP/2 does not know.
-    outside_upgrades: reqwest::Client,
-    here_upgrades: reqwest::Client,
+    dialer: Dialer,
 }
 
 impl Http {
@@ -327,24 +325,16 @@ impl Http {
         Ok(Self {
             outside: builder().build().map_err(failed)?,
             here: builder().no_proxy().build().map_err(failed)?,
-            outside_upgrades: builder().http1_only().build().map_err(failed)?,
-            here_upgrades: builder().http1_only().no_proxy().build().map_err(failed)?,
+            dialer: Dialer {
+                outside: builder().http1_only().build().map_err(failed)?,
+                here: builder().http1_only().no_proxy().build().map_err(failed)?,
+            },
         })
     }
 
     /// The client for this address.
     pub(crate) fn for_url(&self, url: &str) -> reqwest::Client {
         if is_here(url) { self.here.clone() } else { self.outside.clone() }
-    }
-
-    /// The client that opens WebSockets to the platform whose API has this address.
-    fn upgrades_for(&self, url: &str) -> reqwest::Client {
-        let client = if is_here(url) {
-            &self.here_upgrades
-        } else {
-            &self.outside_upgrades
-        };
-        client.clone()
     }
 }
 

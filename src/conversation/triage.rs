@@ -117,7 +117,7 @@ impl Conversations {
                 RowEnd::LookUp(groups) => {
                     // No transaction waits for a platform.
                     drop(tx);
-                    // The other telling of a mention was handled a moment ago: nobody needs an answer for this one.
+                    // Slack tells of a mention twice. If the first event was handled meanwhile, this one needs no look-up.
                     if self.drop_copy(row).await? {
                         return Ok(true);
                     }

@@ -34,7 +34,7 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(300);
 /// The shortest pause while other processes have all connections of the app; it is up to twice as long.
 const CROWDED_PAUSE: Duration = Duration::from_secs(30);
 /// How long the decision about a press may take. The platform shows an error of its own before; the acknowledgement still counts.
-const CLICK_TIME: Duration = Duration::from_secs(30);
+const CLICK_TIME: Duration = Duration::from_secs(5);
 
 /// Keeps one connection to `platform` until `stop`.
 pub(super) async fn keep_socket(gateway: Gateway, platform: Arc<dyn SocketPlatform>, stop: CancellationToken) {
@@ -99,11 +99,17 @@ impl Keeper {
             };
             match next {
                 Next::Replace(connection, pause) => {
-                    before = Some(connection);
+                    // A keeper has two connections at most.
+                    if let Some(older) = before.replace(connection) {
+                        older.close().await;
+                    }
                     self.wait(pause).await;
                 }
                 Next::Open(pause) => self.wait(pause).await,
-                Next::Wait => self.wait(REFUSED_PAUSE).await,
+                Next::Wait => {
+                    self.wait(REFUSED_PAUSE).await;
+                    self.gateway.socket_standings().tries_again(self.kind);
+                }
             }
         }
         if let Some(before) = before {
@@ -181,13 +187,24 @@ impl Keeper {
             stop: stop.clone(),
         };
         let name = socket.name.clone();
-        let serving = serve(self.gateway.clone(), self.kind, socket, signals, place);
+        let (gateway, kind) = (self.gateway.clone(), self.kind);
+        let serving = async move {
+            let ending = standing::counted(
+                &gateway,
+                kind,
+                &socket.name.clone(),
+                is_greeted,
+                serve(&gateway, kind, socket, signals, &place),
+            )
+            .await;
+            place.free().await;
+            ending
+        };
         let mut connection = Connection {
-            task: tokio::spawn(standing::counted(self.gateway.clone(), self.kind, is_greeted, serving)),
+            task: tokio::spawn(serving),
             stop,
             since: Instant::now(),
         };
-        let disabled = self.gateway.settings.until(|live| !live.is_enabled(self.kind));
         let ending = tokio::select! {
             ending = &mut connection.task => ending.unwrap_or(Ending::Lost("it was not served to its end")),
             Ok(reason) = is_recycled => {
@@ -196,10 +213,6 @@ impl Keeper {
                 *failures = 0;
                 let pause = SHORTEST_LIFE.saturating_sub(connection.since.elapsed());
                 return Next::Replace(connection, pause);
-            }
-            () = disabled => {
-                connection.close().await;
-                return Next::Open(Duration::ZERO);
             }
         };
         let lived = connection.since.elapsed();
@@ -263,21 +276,22 @@ impl Keeper {
     }
 }
 
-/// Serves `socket` while its place is ours.
-async fn serve(gateway: Gateway, kind: ChannelKind, socket: Socket, signals: Signals, place: Place) -> Ending {
+/// Serves `socket` while its place is ours and the channel is enabled.
+async fn serve(gateway: &Gateway, kind: ChannelKind, socket: Socket, signals: Signals, place: &Place) -> Ending {
     let clock = gateway.machine_clock.clone();
-    let serving = socket.serve(&clock, signals, |received| take(gateway.clone(), kind, received));
-    let ending = tokio::select! {
-        ending = serving => ending,
+    let stop = signals.stop.clone();
+    let mut serving = std::pin::pin!(socket.serve(&clock, signals, |received| handle_event(gateway.clone(), kind, received)));
+    tokio::select! {
+        ending = &mut serving => return ending,
         // The place is somebody else's: the app would have one connection too many.
-        () = place.lost() => Ending::TooMany,
-    };
-    place.free().await;
-    ending
+        () = place.lost() => return Ending::TooMany,
+        () = gateway.settings.until(|live| !live.is_enabled(kind)) => stop.cancel(),
+    }
+    serving.await
 }
 
 /// Stores or decides one event.
-async fn take(gateway: Gateway, kind: ChannelKind, received: Result<SocketReceived, Refusal>) -> SocketAnswer {
+async fn handle_event(gateway: Gateway, kind: ChannelKind, received: Result<SocketReceived, Refusal>) -> SocketAnswer {
     let channel = kind.as_str();
     let taken = match received {
         Ok(SocketReceived::Slack(received)) => intake::slack(&gateway, received, CLICK_TIME).await,

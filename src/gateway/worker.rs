@@ -102,7 +102,9 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
     if gateway.roles.webhooks {
         for platform in &gateway.channels.sockets {
             for _ in 0..CONNECTIONS {
-                tasks.spawn(keep_socket(gateway.clone(), Arc::clone(platform), stop.clone()));
+                let (gateway, platform, stop) = (gateway.clone(), Arc::clone(platform), stop.clone());
+                let keep = move || keep_socket(gateway.clone(), Arc::clone(&platform), stop.clone());
+                tasks.spawn(supervise("sockets", keep));
             }
         }
     }
@@ -110,9 +112,18 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
         // What is accepted here others find; clicks are decided in the request, and who the bot is stands in the ledger.
         return workers;
     }
-    tasks.spawn(supervise("lanes", workers.clone(), lane_loop));
-    tasks.spawn(supervise("dispatch", workers.clone(), dispatch_loop));
-    tasks.spawn(supervise("triage", workers.clone(), triage_loop));
+    tasks.spawn(supervise("lanes", {
+        let workers = workers.clone();
+        move || lane_loop(workers.clone())
+    }));
+    tasks.spawn(supervise("dispatch", {
+        let workers = workers.clone();
+        move || dispatch_loop(workers.clone())
+    }));
+    tasks.spawn(supervise("triage", {
+        let workers = workers.clone();
+        move || triage_loop(workers.clone())
+    }));
     for kind in [ChannelKind::Lark, ChannelKind::Slack] {
         tasks.spawn(identity_loop(gateway.clone(), stop.clone(), kind));
     }
@@ -121,11 +132,11 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
 }
 
 /// Keeps a loop alive: a panic in it is a bug, and must not leave accepted events without triage.
-async fn supervise<F>(what: &'static str, workers: Workers, start: fn(Workers) -> F)
+async fn supervise<F>(what: &'static str, start: impl Fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    while let Err(died) = tokio::spawn(start(workers.clone())).await {
+    while let Err(died) = tokio::spawn(start()).await {
         error!(what, %died, "a worker loop panicked; it starts again");
         tokio::time::sleep(FAILURE_PAUSE).await;
     }

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use super::LarkHook;
 use super::client::{LarkFailure, call};
 use crate::channels::socket::{
-    DialError, Frame as SocketFrame, Liveness, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol, SocketRead,
-    SocketReceived, dial,
+    DialError, Dialer, Frame as SocketFrame, Liveness, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol, SocketRead,
+    SocketReceived,
 };
 use crate::channels::{BoxFuture, DeliveryError};
 use crate::config::LarkSecrets;
@@ -50,8 +50,7 @@ pub struct LarkSockets {
     app_secret: SecretString,
     hook: Arc<LarkHook>,
     http: reqwest::Client,
-    /// Speaks HTTP/1.1 only.
-    upgrades: reqwest::Client,
+    dialer: Dialer,
 }
 
 impl fmt::Debug for LarkSockets {
@@ -61,16 +60,16 @@ impl fmt::Debug for LarkSockets {
 }
 
 impl LarkSockets {
-    /// For the app of `secrets`. `hook` reads its events, `http` makes calls, `upgrades` speaks HTTP/1.1 only.
+    /// For the app of `secrets`. `hook` reads its events, `http` makes calls, `dialer` opens the connections.
     #[must_use]
-    pub fn new(secrets: &LarkSecrets, hook: Arc<LarkHook>, http: reqwest::Client, upgrades: reqwest::Client) -> Self {
+    pub fn new(secrets: &LarkSecrets, hook: Arc<LarkHook>, http: reqwest::Client, dialer: Dialer) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
             app_id: secrets.app_id.clone(),
             app_secret: secrets.app_secret.clone(),
             hook,
             http,
-            upgrades,
+            dialer,
         }
     }
 
@@ -87,7 +86,7 @@ impl LarkSockets {
         let part = |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
         let service = part("service_id").and_then(|id| id.parse().ok());
         let service = service.ok_or_else(|| nonsense("the endpoint names no service_id"))?;
-        let stream = dial(&self.upgrades, address).await.map_err(|error| refused(&error))?;
+        let stream = self.dialer.dial(address).await.map_err(|error| refused(&error))?;
         let protocol = LarkProtocol {
             hook: Arc::clone(&self.hook),
             service,
@@ -122,6 +121,8 @@ fn not_opened(failure: LarkFailure) -> DeliveryError {
     let (Content(reason) | Gone(reason) | Forbidden(reason) | Retry { reason, .. }) = &failure.error;
     by_code(failure.code, reason).unwrap_or(match failure.error {
         Content(reason) | Gone(reason) => again(reason, None),
+        // Something in between has refused, and not Lark.
+        Forbidden(reason) if failure.code == 0 => again(reason, None),
         other => other,
     })
 }

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 /// Names and values, decoded.
 pub(super) struct Fields(Vec<(String, String)>);
 
@@ -28,13 +30,17 @@ impl Fields {
         Ok(Self(fields))
     }
 
-    /// The members of a JSON object of strings, which is what Socket Mode makes of a form.
+    /// The strings of a JSON object, which is what Socket Mode makes of a form.
     ///
     /// # Errors
     /// A reason for the log.
     pub(super) fn of_object(text: &str) -> Result<Self, &'static str> {
-        let members: BTreeMap<String, String> = serde_json::from_str(text).map_err(|_| "not an object of strings")?;
-        Ok(Self(members.into_iter().collect()))
+        let members: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|_| "not an object")?;
+        let string = |(name, value)| match value {
+            Value::String(text) => Some((name, text)),
+            _ => None,
+        };
+        Ok(Self(members.into_iter().filter_map(string).collect()))
     }
 
     /// The value of `name`, out of the form.

@@ -15,7 +15,8 @@ use super::fields::Fields;
 use super::{SLACK_APP, SlackReceived, events, interactions};
 use crate::channels::reading::{Object, UNREADABLE, object, strict_text};
 use crate::channels::socket::{
-    DialError, Ending, Frame, Liveness, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol, SocketRead, SocketReceived, dial,
+    DialError, Dialer, Ending, Frame, Liveness, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol, SocketRead,
+    SocketReceived,
 };
 use crate::channels::{BoxFuture, DeliveryError, Refusal};
 use crate::config::SlackSecrets;
@@ -35,32 +36,29 @@ pub struct SlackSockets {
     base_url: String,
     app_token: SecretString,
     http: reqwest::Client,
-    /// Speaks HTTP/1.1 only.
-    upgrades: reqwest::Client,
+    dialer: Dialer,
 }
 
 impl SlackSockets {
-    /// For the app of `secrets`. `http` makes calls; `upgrades` speaks HTTP/1.1 only.
+    /// For the app of `secrets`. `http` makes calls; `dialer` opens the connections.
     #[must_use]
-    pub fn new(secrets: &SlackSecrets, http: reqwest::Client, upgrades: reqwest::Client) -> Self {
+    pub fn new(secrets: &SlackSecrets, http: reqwest::Client, dialer: Dialer) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
             app_token: secrets.app_token.clone(),
             http,
-            upgrades,
+            dialer,
         }
     }
 
     async fn connect(&self) -> Result<Socket, DeliveryError> {
         let address = open_socket(&self.http, &self.base_url, self.app_token.expose_secret()).await;
         let address = address.map_err(|refused: SlackFailure| refused.error)?;
-        let stream = dial(&self.upgrades, &address)
-            .await
-            .map_err(|error: DialError| DeliveryError::Retry {
-                reason: format!("Slack Socket Mode: {error}"),
-                after: None,
-                uncertain: false,
-            })?;
+        let stream = self.dialer.dial(&address).await.map_err(|error: DialError| DeliveryError::Retry {
+            reason: format!("Slack Socket Mode: {error}"),
+            after: None,
+            uncertain: false,
+        })?;
         Ok(Socket::new(stream, Box::new(SlackProtocol), String::new()))
     }
 }

@@ -37,40 +37,53 @@ pub(in crate::channels) enum DialError {
     },
 }
 
-/// Connects to `address`. `http` speaks HTTP/1.1 only: an upgrade of HTTP/2 is another thing.
-pub(in crate::channels) async fn dial(http: &reqwest::Client, address: &str) -> Result<WebSocketStream<Upgraded>, DialError> {
-    tokio::time::timeout(DIAL_TIMEOUT, upgrade(http, address))
-        .await
-        .unwrap_or(Err(DialError::Unreachable("the upgrade took too long")))
+/// Opens WebSockets.
+#[derive(Clone, Debug)]
+pub struct Dialer {
+    /// Reaches other machines. It speaks HTTP/1.1 only: an upgrade of HTTP/2 is another thing.
+    pub outside: reqwest::Client,
+    /// The same without a proxy, for this machine.
+    pub here: reqwest::Client,
 }
 
-async fn upgrade(http: &reqwest::Client, address: &str) -> Result<WebSocketStream<Upgraded>, DialError> {
-    let key = generate_key();
-    let request = http
-        .get(web_address(address)?)
-        .header(CONNECTION, "Upgrade")
-        .header(UPGRADE, "websocket")
-        .header(SEC_WEBSOCKET_VERSION, "13")
-        .header(SEC_WEBSOCKET_KEY, &key);
-    let response = request.send().await.map_err(|error| DialError::Unreachable(kind_of(&error)))?;
-    let headers = response.headers();
-    let accepted = headers.get(SEC_WEBSOCKET_ACCEPT).and_then(|value| value.to_str().ok());
-    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let (status, headers) = (response.status(), headers.clone());
-        return Err(DialError::Refused { status, headers });
+impl Dialer {
+    /// Connects to `address`.
+    pub(in crate::channels) async fn dial(&self, address: &str) -> Result<WebSocketStream<Upgraded>, DialError> {
+        tokio::time::timeout(DIAL_TIMEOUT, self.upgrade(address))
+            .await
+            .unwrap_or(Err(DialError::Unreachable("the upgrade took too long")))
     }
-    if accepted != Some(derive_accept_key(key.as_bytes()).as_str()) {
-        return Err(DialError::Unreachable("the peer does not speak WebSocket"));
+
+    async fn upgrade(&self, address: &str) -> Result<WebSocketStream<Upgraded>, DialError> {
+        let (url, local) = web_address(address)?;
+        let http = if local { &self.here } else { &self.outside };
+        let key = generate_key();
+        let request = http
+            .get(url)
+            .header(CONNECTION, "Upgrade")
+            .header(UPGRADE, "websocket")
+            .header(SEC_WEBSOCKET_VERSION, "13")
+            .header(SEC_WEBSOCKET_KEY, &key);
+        let response = request.send().await.map_err(|error| DialError::Unreachable(kind_of(&error)))?;
+        let headers = response.headers();
+        let accepted = headers.get(SEC_WEBSOCKET_ACCEPT).and_then(|value| value.to_str().ok());
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            let (status, headers) = (response.status(), headers.clone());
+            return Err(DialError::Refused { status, headers });
+        }
+        if accepted != Some(derive_accept_key(key.as_bytes()).as_str()) {
+            return Err(DialError::Unreachable("the peer does not speak WebSocket"));
+        }
+        let stream = response.upgrade().await.map_err(|error| DialError::Unreachable(kind_of(&error)))?;
+        let mut config = WebSocketConfig::default();
+        config.max_message_size = Some(MAX_MESSAGE);
+        config.max_frame_size = Some(MAX_MESSAGE);
+        Ok(WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await)
     }
-    let stream = response.upgrade().await.map_err(|error| DialError::Unreachable(kind_of(&error)))?;
-    let mut config = WebSocketConfig::default();
-    config.max_message_size = Some(MAX_MESSAGE);
-    config.max_frame_size = Some(MAX_MESSAGE);
-    Ok(WebSocketStream::from_raw_socket(stream, Role::Client, Some(config)).await)
 }
 
-/// The address as the HTTP client wants it. Without encryption only this machine is reached.
-fn web_address(address: &str) -> Result<Url, DialError> {
+/// The address as the HTTP client wants it, and whether it is this machine's. Without encryption only this machine is reached.
+fn web_address(address: &str) -> Result<(Url, bool), DialError> {
     let mut url = Url::parse(address).map_err(|_| DialError::Address)?;
     let local = match url.host_str() {
         Some("localhost") => true,
@@ -83,7 +96,7 @@ fn web_address(address: &str) -> Result<Url, DialError> {
         _ => return Err(DialError::Address),
     };
     url.set_scheme(scheme).map_err(|()| DialError::Address)?;
-    Ok(url)
+    Ok((url, local))
 }
 
 /// A transport error by its kind only: its text may hold the address.
@@ -104,7 +117,7 @@ mod tests {
     /// interface §9: `ws://` goes to this machine only.
     #[test]
     fn only_this_machine_is_reached_without_encryption() {
-        let there = |address| web_address(address).map(|url| url.to_string()).ok();
+        let there = |address| web_address(address).map(|(url, _)| url.to_string()).ok();
         assert_eq!(
             there("wss://wss.example.com/link/?ticket=1").as_deref(),
             Some("https://wss.example.com/link/?ticket=1")

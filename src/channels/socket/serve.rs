@@ -31,9 +31,9 @@ const GREETING: Duration = Duration::from_secs(10);
 /// Time for writing a frame. A peer that takes none has gone.
 const WRITE: Duration = Duration::from_secs(2);
 /// How long a connection goes on that the platform wants to end, unless it ends it.
-const LAST_WORDS: Duration = Duration::from_secs(30);
+const CLOSE_AFTER: Duration = Duration::from_secs(30);
 /// How long the peer may take to say goodbye, too.
-const GOODBYE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub struct Signals {
     pub greeted: oneshot::Sender<()>,
     /// The next connection should be opened; the text is the platform's reason.
     pub recycle: oneshot::Sender<String>,
-    /// Ends the connection. What is under way is not acknowledged.
+    /// Ends the connection. What is stored soon is still acknowledged.
     pub stop: CancellationToken,
 }
 
@@ -117,7 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         let mut greeted = Some(signals.greeted);
         let now = Instant::now();
         let liveness = self.protocol.liveness();
-        let mut line = Line {
+        let mut line = OpenConnection {
             silent_from: None,
             next_ping: now + liveness.every,
             ends_at: None,
@@ -206,7 +206,7 @@ async fn at(when: Option<Instant>) {
 }
 
 /// A connection that is being served.
-struct Line<S> {
+struct OpenConnection<S> {
     stream: WebSocketStream<S>,
     protocol: Box<dyn SocketProtocol>,
     /// When the oldest ping was sent after which no frame came.
@@ -217,7 +217,7 @@ struct Line<S> {
     recycle: Option<oneshot::Sender<String>>,
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> OpenConnection<S> {
     fn greeted(&mut self, greeted: &mut Option<oneshot::Sender<()>>) {
         if let Some(greeted) = greeted.take() {
             // Nobody may care any more.
@@ -226,7 +226,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     }
 
     fn recycled(&mut self, reason: String) {
-        self.ends_at.get_or_insert_with(|| Instant::now() + LAST_WORDS);
+        self.ends_at.get_or_insert_with(|| Instant::now() + CLOSE_AFTER);
         if let Some(recycle) = self.recycle.take() {
             let _ = recycle.send(reason);
         }
@@ -251,8 +251,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         let frame = match message {
             Message::Text(text) => Frame::Text(text.as_str().to_owned()),
             Message::Binary(bytes) => Frame::Binary(bytes.into()),
-            // The library answers pings by itself, and a close frame; the stream ends after that.
-            Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => return Ok(SocketRead::Nothing),
+            // The library answers pings by itself.
+            Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return Ok(SocketRead::Nothing),
+            // Its end of the TCP connection may stay open for long.
+            Message::Close(_) => return Err(over("the peer closed the connection")),
         };
         Ok(self.protocol.read(frame, clock.now()))
     }
@@ -295,6 +297,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         };
         // What is not acknowledged comes again, and is found to be there.
         let _ = timeout(WRITE, rest).await;
+        // The answer to the peer's goodbye, which the library has made.
+        let _ = timeout(WRITE, self.stream.flush()).await;
     }
 
     /// Says goodbye. The platform often does not.
@@ -308,7 +312,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
                 while let Some(Ok(_)) = self.stream.next().await {}
             }
         };
-        let _ = timeout(GOODBYE, goodbye).await;
+        let _ = timeout(CLOSE_TIMEOUT, goodbye).await;
         Ending::Stopped
     }
 }

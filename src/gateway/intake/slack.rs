@@ -12,11 +12,11 @@ use crate::channels::{FormContext, SlackReceived as Received, form_errors, notic
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 
-/// Stores or decides what was read; see [`click`] for `patience`.
+/// Stores or decides what was read; see [`click`] for `time_limit`.
 ///
 /// # Errors
 /// When it could not be committed: the platform shall send it again.
-pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, patience: Duration) -> Result<Taken, ApiError> {
+pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, time_limit: Duration) -> Result<Taken, ApiError> {
     let live = gateway.settings.current();
     let locale = |chat: &str| live.in_chat(ChannelKind::Slack, chat).locale;
     match received {
@@ -42,7 +42,7 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, pat
             thread,
         } => {
             let locale = locale(&inbound.conversation.chat);
-            let answer = click(gateway, inbound.clone(), patience).await?;
+            let answer = click(gateway, inbound.clone(), time_limit).await?;
             gateway.failpoint.reach("decision_written");
             // The answer does not wait for the note: it must be there in three seconds.
             tokio::spawn(follow_up(gateway.clone(), inbound, answer.notice, trigger_id, thread, locale));
@@ -50,7 +50,7 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, pat
         }
         Received::Submit(inbound) => {
             let locale = locale(&inbound.conversation.chat);
-            let answer = click(gateway, inbound, patience).await?;
+            let answer = click(gateway, inbound, time_limit).await?;
             gateway.failpoint.reach("decision_written");
             // Nothing in the answer closes the form.
             let wrong = (!shows_on_card(&answer.notice)).then(|| form_errors(&gateway.templates, locale, &answer.notice));

@@ -12,6 +12,8 @@ use crate::store::{SocketPlace, StoreError};
 const LEASE: Duration = Duration::from_secs(30);
 /// How often the lease is renewed.
 const RENEWAL: Duration = Duration::from_secs(10);
+/// How long giving it up may take: the next connection waits for that.
+const FREEING: Duration = Duration::from_secs(1);
 
 type Result<T> = std::result::Result<T, StoreError>;
 
@@ -61,8 +63,10 @@ impl Place {
             tx.free_socket_place(&self.place).await?;
             tx.commit().await
         };
-        if let Err(error) = freed.await {
-            warn!(%error, "the place of a connection was not given up; it lapses soon");
+        match tokio::time::timeout(FREEING, freed).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => warn!(%error, "the place of a connection was not given up; it lapses soon"),
+            Err(_) => warn!("the place of a connection was not given up in time; it lapses soon"),
         }
     }
 }

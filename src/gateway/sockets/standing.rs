@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use countersign_agent::domain::ChannelKind;
 use metrics::gauge;
 use tokio::sync::oneshot;
+use tracing::info;
 
 use crate::channels::Ending;
 use crate::gateway::state::Gateway;
@@ -47,12 +48,18 @@ impl SocketStandings {
         self.change(kind, |standing| standing.open = standing.open.saturating_sub(1));
     }
 
-    /// There is no connection, and another try follows.
+    /// There is no connection, and another try follows. What was refused stays so: it says more.
     pub(super) fn trouble(&self, kind: ChannelKind, why: &str) {
         self.change(kind, |standing| {
-            why.clone_into(&mut standing.why);
-            standing.refused = false;
+            if !standing.refused {
+                why.clone_into(&mut standing.why);
+            }
         });
+    }
+
+    /// What was refused is tried again.
+    pub(super) fn tries_again(&self, kind: ChannelKind) {
+        self.change(kind, |standing| standing.refused = false);
     }
 
     /// There is no connection, and an admin must act.
@@ -77,25 +84,34 @@ impl SocketStandings {
     }
 }
 
-/// Counts a connection while it is greeted and lives.
+/// A connection that counts until this is dropped.
+struct Counted<'a>(&'a SocketStandings, ChannelKind);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.closed(self.1);
+    }
+}
+
+/// Counts a connection while it is greeted and lives, also when it ends by a panic.
 pub(super) async fn counted(
-    gateway: Gateway,
+    gateway: &Gateway,
     kind: ChannelKind,
+    name: &str,
     greeted: oneshot::Receiver<()>,
     serving: impl Future<Output = Ending> + Send,
 ) -> Ending {
-    let standings = gateway.socket_standings();
     let mut serving = std::pin::pin!(serving);
     let counted = tokio::select! {
         ending = &mut serving => return ending,
-        greeted = greeted => greeted.is_ok(),
+        greeted = greeted => greeted.is_ok().then(|| {
+            info!(channel = kind.as_str(), connection = name, "events come over a new connection");
+            let standings = gateway.socket_standings();
+            standings.opened(kind);
+            Counted(standings, kind)
+        }),
     };
-    if counted {
-        standings.opened(kind);
-    }
     let ending = serving.await;
-    if counted {
-        standings.closed(kind);
-    }
+    drop(counted);
     ending
 }

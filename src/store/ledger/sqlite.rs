@@ -110,6 +110,8 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool, closed: bool) -> 
     }
     // While no process ran, none tried: what waits gets its whole time again. The process that held a row may have sent it: its
     // name stays.
+    // The connections of the process before have ended with it.
+    sqlx::query("DELETE FROM socket_places").execute(&mut *conn).await?;
     sqlx::query("UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'")
         .bind(clock.now().0.saturating_add(super::outbox::GIVE_UP_MS))
         .execute(&mut *conn)

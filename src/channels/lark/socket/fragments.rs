@@ -10,11 +10,11 @@ const MOST: usize = 64;
 /// Longest event, joined, in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
 /// Most bytes of all unfinished events together.
-const ROOM: usize = 16 * 1024 * 1024;
+const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Most unfinished events at a time.
 const OPEN: usize = 64;
 /// How long an unfinished event waits for its next frame. It is not acknowledged, so the platform sends it again.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// The unfinished events of one connection.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Fragments {
     /// # Errors
     /// A reason for the log, when the parts make no event or are too many or too long.
     pub(super) fn add(&mut self, id: &str, at: usize, of: usize, part: Vec<u8>, now: Millis) -> Result<Option<Vec<u8>>, &'static str> {
-        self.0.retain(|_, parts| now.since(parts.last) <= PATIENCE);
+        self.0.retain(|_, parts| now.since(parts.last) <= TIME_LIMIT);
         if of <= 1 {
             return Ok(Some(part));
         }
@@ -59,7 +59,7 @@ impl Fragments {
             self.0.remove(id);
             return Err("odd numbers of its parts");
         }
-        if held + part.len() > ROOM || parts.bytes() + part.len() > LONGEST {
+        if held + part.len() > MAX_BYTES || parts.bytes() + part.len() > LONGEST {
             self.0.remove(id);
             return Err("too long");
         }
@@ -121,7 +121,7 @@ mod tests {
         }
         assert_eq!(add(&mut fragments, 0, 2, "a", 0), Err("too many unfinished events"));
         let mut fragments = Fragments::default();
-        for n in 0..ROOM / LONGEST {
+        for n in 0..MAX_BYTES / LONGEST {
             assert_eq!(fragments.add(&n.to_string(), 0, 2, vec![0; LONGEST], Millis(0)), Ok(None));
         }
         assert_eq!(add(&mut fragments, 0, 2, "a", 0), Err("too long"));

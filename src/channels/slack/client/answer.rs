@@ -84,7 +84,7 @@ fn failure(method: Method, ApiAnswer { status, after, body }: &ApiAnswer) -> Sla
             // A body without a wait still means: not at once.
             Class::Retry => DeliveryError::Retry {
                 reason,
-                after: after.or(limited.then_some(Duration::from_secs(1))),
+                after: after.or(limited.then_some(Duration::from_secs(if method == Method::OpenSocket { 30 } else { 1 }))),
                 uncertain: !limited,
             },
             Class::Content => DeliveryError::Content(reason),
@@ -127,6 +127,7 @@ fn classify(status: StatusCode, code: &str) -> Class {
         | "team_disabled"
         | "team_access_not_granted"
         | "forbidden_team"
+        | "link_disabled"
         | "team_not_found"
         | "org_login_required"
         | "missing_scope"
