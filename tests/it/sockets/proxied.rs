@@ -1,6 +1,6 @@
 //! Where a proxy is the only way out, connections go through it, by TLS from end to end.
 
-use super::{ANSWER, answerer, ask, opens, over_sockets, stands};
+use super::{ANSWER, answerer, ask, broken_and_back, opens, over_sockets, stands};
 use crate::support::platform::{On, on_both};
 use crate::support::process::Process;
 use crate::support::proxy::Proxy;
@@ -11,6 +11,7 @@ const CREDENTIALS: &str = "ann:pw-canary-0123456789";
 
 on_both! {
     connections_go_through_the_proxy,
+    a_proxy_gets_its_credentials,
     a_proxy_that_refuses_is_told,
     no_proxy_is_kept,
 }
@@ -61,29 +62,39 @@ fn base(world: &World) -> String {
     base.clone()
 }
 
-/// interface (I), reach §0: the call for an address and the connection itself go through the proxy of `HTTPS_PROXY`, with its name and
-/// password when there are some; the log does not tell them.
+/// interface (I), reach §0: the call for an address and the connection itself go through the proxy of `HTTPS_PROXY`.
 async fn connections_go_through_the_proxy(on: On) {
-    for credentials in [None, Some(CREDENTIALS)] {
-        let Some(mut outside) = Outside::start(on).await else { return };
-        let proxy = Proxy::start(outside.front.addr, credentials).await;
-        let name = credentials.map(|credentials| format!("{credentials}@")).unwrap_or_default();
-        let process = outside.serve("platform.test", format!("http://{name}{}", proxy.addr), "");
-        let world = outside.world;
-        opens(&world, 2).await;
-        ask(&world, "p1").await;
-        world.hears(on.direct("p1"), ANSWER).await;
-        world.sockets().drop_all();
-        ask(&world, "p2").await;
-        world.hears(on.direct("p2"), ANSWER).await;
-        let asked = proxy.asked();
-        assert!(asked.len() >= 5, "two connections, two more, and at least one for calls: {asked:?}");
-        for tunnel in asked {
-            assert_eq!(tunnel, (String::from("platform.test:443"), true));
-        }
-        assert!(!process.log().contains("canary"), "{}", process.log());
-        world.end().await;
+    let Some(outside) = Outside::start(on).await else { return };
+    go_through(outside, None).await;
+}
+
+/// interface (I), reach §0: they do so with the proxy's name and password, which the log does not tell.
+async fn a_proxy_gets_its_credentials(on: On) {
+    let Some(outside) = Outside::start(on).await else { return };
+    go_through(outside, Some(CREDENTIALS)).await;
+}
+
+async fn go_through(mut outside: Outside, credentials: Option<&str>) {
+    let proxy = Proxy::start(outside.front.addr, credentials).await;
+    let name = credentials.map(|credentials| format!("{credentials}@")).unwrap_or_default();
+    let process = outside.serve("platform.test", format!("http://{name}{}", proxy.addr), "");
+    let world = outside.world;
+    opens(&world, 2).await;
+    for name in ["p1", "p2"] {
+        ask(&world, name).await;
+        world.hears(world.on.direct(name), ANSWER).await;
+        broken_and_back(&world).await;
     }
+    let asked = proxy.asked();
+    assert!(
+        asked.len() >= 7,
+        "three times two connections, and at least one for calls: {asked:?}"
+    );
+    for tunnel in asked {
+        assert_eq!(tunnel, (String::from("platform.test:443"), true));
+    }
+    assert!(!process.log().contains("canary"), "{}", process.log());
+    world.end().await;
 }
 
 /// A proxy that wants a name and a password which it does not get: `/readyz` says that there is no connection.
