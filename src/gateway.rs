@@ -13,6 +13,7 @@ mod metrics;
 mod refusals;
 mod router;
 mod sockets;
+mod standings;
 mod state;
 mod webhooks;
 mod worker;

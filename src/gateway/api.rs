@@ -25,10 +25,10 @@ use subtle::ConstantTimeEq;
 pub(super) use self::socket::Sockets;
 
 use super::body::read_body;
+use super::body::require_json;
 use super::console::{foreign_origin, local_host};
 use super::error::ApiError;
 use super::state::Gateway;
-use super::webhooks::require_json;
 use crate::store::{Cursor, ListQuery, Page};
 
 /// With `channels.console.token` set, every path wants it. Without, the server listens on loopback only, and

@@ -221,3 +221,39 @@ async fn read_within(
         whole = tokio::time::timeout(BODY_TIME, whole) => whole.unwrap_or_else(|_| Err(ApiError::timeout().into())),
     }
 }
+
+/// Content type of JSON.
+pub(super) const JSON: &str = "application/json";
+/// Content type of a form.
+pub(super) const FORM: &str = "application/x-www-form-urlencoded";
+
+/// One JSON content type and no content encoding, before the body is read.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
+    require_type(headers, &[JSON])
+}
+
+/// One content type of these, in UTF-8, and no content encoding.
+pub(super) fn require_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), ApiError> {
+    if headers.contains_key(header::CONTENT_ENCODING) {
+        return Err(ApiError::media_type("a content encoding is not accepted"));
+    }
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(only), None) = (types.next(), types.next()) else {
+        return Err(ApiError::media_type(format!(
+            "send exactly one Content-Type: {}",
+            allowed.join(" or ")
+        )));
+    };
+    let text = only.to_str().unwrap_or("").to_ascii_lowercase();
+    let mut parts = text.split(';').map(str::trim);
+    let known = parts.next().is_some_and(|media| allowed.contains(&media));
+    let utf8 = parts.all(|parameter| parameter.is_empty() || parameter == "charset=utf-8" || parameter == "charset=\"utf-8\"");
+    if known && utf8 {
+        Ok(())
+    } else {
+        Err(ApiError::media_type(format!(
+            "send Content-Type: {} in UTF-8",
+            allowed.join(" or ")
+        )))
+    }
+}

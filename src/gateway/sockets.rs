@@ -2,7 +2,6 @@
 //! one of them is replaced.
 
 mod place;
-mod standing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::intake;
+use super::standings::counted;
 use super::state::Gateway;
 use crate::channels::{DeliveryError, Ending, Refusal, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived};
 use place::Place;
-pub(super) use standing::SocketStandings;
 
 /// Connections to a platform that a process keeps.
 pub(super) const CONNECTIONS: usize = 2;
@@ -189,8 +188,8 @@ impl Keeper {
         let name = socket.name.clone();
         let (gateway, kind) = (self.gateway.clone(), self.kind);
         let serving = async move {
-            let ending = standing::counted(
-                &gateway,
+            let ending = counted(
+                gateway.socket_standings(),
                 kind,
                 &socket.name.clone(),
                 is_greeted,

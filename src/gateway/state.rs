@@ -17,7 +17,7 @@ use super::body::BodyRoom;
 use super::console::Readers;
 use super::health::Since;
 use super::refusals::Refusals;
-use super::sockets::SocketStandings;
+use super::standings::SocketStandings;
 use crate::channels::{BoxFuture, Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook, SocketPlatform};
 use crate::config::Settings;
 use crate::conversation::{Conversations, GroupDirectory};

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use countersign_agent::domain::ChannelKind;
 use metrics::{counter, histogram};
 use serde_json::json;
 
-use super::body::read_push;
+use super::body::{FORM, JSON, read_push, require_json, require_type};
 use super::error::ApiError;
 use super::intake::{self, Outcome, refused};
 use super::linger::Lingering;
@@ -99,38 +99,4 @@ async fn metered(
     counter!("countersign_webhook_requests_total", "channel" => channel, "outcome" => outcome).increment(1);
     histogram!("countersign_webhook_seconds", "channel" => channel).record(started.elapsed().as_secs_f64());
     handled.map(|(_, response)| response)
-}
-
-const JSON: &str = "application/json";
-const FORM: &str = "application/x-www-form-urlencoded";
-
-/// One JSON content type and no content encoding, before the body is read.
-pub(super) fn require_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    require_type(headers, &[JSON])
-}
-
-/// One content type of these, in UTF-8, and no content encoding.
-fn require_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), ApiError> {
-    if headers.contains_key(header::CONTENT_ENCODING) {
-        return Err(ApiError::media_type("a content encoding is not accepted"));
-    }
-    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
-    let (Some(only), None) = (types.next(), types.next()) else {
-        return Err(ApiError::media_type(format!(
-            "send exactly one Content-Type: {}",
-            allowed.join(" or ")
-        )));
-    };
-    let text = only.to_str().unwrap_or("").to_ascii_lowercase();
-    let mut parts = text.split(';').map(str::trim);
-    let known = parts.next().is_some_and(|media| allowed.contains(&media));
-    let utf8 = parts.all(|parameter| parameter.is_empty() || parameter == "charset=utf-8" || parameter == "charset=\"utf-8\"");
-    if known && utf8 {
-        Ok(())
-    } else {
-        Err(ApiError::media_type(format!(
-            "send Content-Type: {} in UTF-8",
-            allowed.join(" or ")
-        )))
-    }
 }

@@ -76,7 +76,6 @@ const KNOWN_CYCLES: &[&[&str]] = &[
         "src/gateway/console/timeline.rs",
         "src/gateway/health.rs",
         "src/gateway/state.rs",
-        "src/gateway/webhooks.rs",
     ],
 ];
 

@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 use tracing::info;
 
 use crate::channels::Ending;
-use crate::gateway::state::Gateway;
 
 /// One platform.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +24,7 @@ struct Standing {
 
 /// All platforms.
 #[derive(Debug, Default)]
-pub(in crate::gateway) struct SocketStandings(Mutex<BTreeMap<&'static str, Standing>>);
+pub(super) struct SocketStandings(Mutex<BTreeMap<&'static str, Standing>>);
 
 impl SocketStandings {
     fn change(&self, kind: ChannelKind, change: impl FnOnce(&mut Standing)) {
@@ -71,7 +70,7 @@ impl SocketStandings {
     }
 
     /// `ok`, `degraded` or `failed`, with what there is to say.
-    pub(in crate::gateway) fn report(&self, kind: ChannelKind) -> (&'static str, String) {
+    pub(super) fn report(&self, kind: ChannelKind) -> (&'static str, String) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = all.get(kind.as_str()).cloned().unwrap_or_default();
         match standing {
@@ -95,7 +94,7 @@ impl Drop for Counted<'_> {
 
 /// Counts a connection while it is greeted and lives, also when it ends by a panic.
 pub(super) async fn counted(
-    gateway: &Gateway,
+    standings: &SocketStandings,
     kind: ChannelKind,
     name: &str,
     greeted: oneshot::Receiver<()>,
@@ -106,7 +105,6 @@ pub(super) async fn counted(
         ending = &mut serving => return ending,
         greeted = greeted => greeted.is_ok().then(|| {
             info!(channel = kind.as_str(), connection = name, "events come over a new connection");
-            let standings = gateway.socket_standings();
             standings.opened(kind);
             Counted(standings, kind)
         }),
