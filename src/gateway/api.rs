@@ -24,8 +24,7 @@ use subtle::ConstantTimeEq;
 
 pub(super) use self::socket::Sockets;
 
-use super::body::read_body;
-use super::body::require_json;
+use super::body::{read_body, require_json};
 use super::console::{foreign_origin, local_host};
 use super::error::ApiError;
 use super::state::Gateway;

@@ -11,7 +11,7 @@ on_both! {
     a_connection_that_is_closed_is_replaced,
 }
 
-/// interface (I), reach §1.4 and §2.6: of the first two connections one is never greeted, and the other answers nothing at all. Both are
+/// F-E1, interface (I), reach §1.4 and §2.6: of the first two connections one is never greeted, and the other answers nothing at all. Both are
 /// given up after 10 s (Slack) or 15 s (Lark), and what was said meanwhile arrives.
 async fn a_platform_that_does_not_greet_is_left(on: On) {
     let world = begun(on, |world| {
@@ -25,7 +25,7 @@ async fn a_platform_that_does_not_greet_is_left(on: On) {
     world.end().await;
 }
 
-/// interface (I), reach §1.4: connections break right after the upgrade, after the greeting, after an event before its acknowledgement,
+/// F-E2, interface (I), reach §1.4: connections break right after the upgrade, after the greeting, after an event before its acknowledgement,
 /// and all at once.
 async fn a_connection_that_breaks_loses_nothing(on: On) {
     let world = begun(on, |world| {

@@ -6,7 +6,7 @@ use crate::support::platform::On;
 /// Recyclings in a row. A day has about as many.
 const RECYCLINGS: usize = 100;
 
-/// reach §1.4: `warning` and `refresh_requested`: the next connection is greeted while the old one still serves, and what is sent during the
+/// F-E4, reach §1.4: `warning` and `refresh_requested`: the next connection is greeted while the old one still serves, and what is sent during the
 /// switch arrives once.
 #[tokio::test]
 async fn a_planned_switch_has_no_gap() {
@@ -62,7 +62,7 @@ async fn a_day_of_recyclings_loses_nothing() {
     world.end().await;
 }
 
-/// reach §1.4: `too_many_websockets`: the connection is closed and not replaced for half a minute. The other one goes on. Without any
+/// F-E5, reach §1.4: `too_many_websockets`: the connection is closed and not replaced for half a minute. The other one goes on. Without any
 /// `/readyz` says why.
 #[tokio::test]
 async fn too_many_connections_are_not_made_more() {

@@ -13,7 +13,7 @@ on_both! {
     an_event_that_was_committed_and_not_acknowledged_counts_once,
 }
 
-/// interface (I), reach §0: the process dies after the commit and before the acknowledgement. The platform sends the event to the next
+/// F-E3, interface (I), reach §0: the process dies after the commit and before the acknowledgement. The platform sends the event to the next
 /// process, which finds it there: one task.
 async fn an_event_that_was_committed_and_not_acknowledged_counts_once(on: On) {
     let mut world = World::process_on(on, &over_sockets(on, &[]), Some("accepted"), answerer).await;

@@ -29,7 +29,7 @@ async fn pieces_are_joined_in_any_order() {
     world.end().await;
 }
 
-/// reach §2.4: an event of which a piece is missing, or of more pieces than anybody sends, is not acknowledged. The connection goes on, and
+/// F-E9, reach §2.4: an event of which a piece is missing, or of more pieces than anybody sends, is not acknowledged. The connection goes on, and
 /// the platform sends the event again.
 #[tokio::test]
 async fn an_event_that_is_not_whole_comes_again() {

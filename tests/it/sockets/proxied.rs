@@ -97,7 +97,7 @@ async fn go_through(mut outside: Outside, credentials: Option<&str>) {
     world.end().await;
 }
 
-/// A proxy that wants a name and a password which it does not get: `/readyz` says that there is no connection.
+/// F-E8: a proxy that wants a name and a password which it does not get: `/readyz` says that there is no connection.
 async fn a_proxy_that_refuses_is_told(on: On) {
     let Some(mut outside) = Outside::start(on).await else { return };
     let proxy = Proxy::start(outside.front.addr, Some(CREDENTIALS)).await;

@@ -23,7 +23,7 @@ fn edit(world: &World) {
     std::fs::write(world.folder.path().join("config.yaml"), yaml).unwrap();
 }
 
-/// interface (I), reach §1.1 and §2.1: credentials that the platform refuses: `/readyz` says `failed`, nobody asks again, and an edit of the
+/// F-E6, interface (I), reach §1.1 and §2.1: credentials that the platform refuses: `/readyz` says `failed`, nobody asks again, and an edit of the
 /// configuration is tried at once.
 async fn a_refusal_waits_for_a_change_of_the_settings(on: On) {
     let world = by_file(on).await;

@@ -9,7 +9,7 @@ on_both! {
     two_gateways_share_the_events,
 }
 
-/// interface (I), reach §1.7: two gateways have four connections, each event goes over one of them and counts once. When one gateway stops
+/// F-E7, interface (I), reach §1.7: two gateways have four connections, each event goes over one of them and counts once. When one gateway stops
 /// while events come, the other takes them.
 async fn two_gateways_share_the_events(on: On) {
     if !Pairing::Postgres.runs() {
