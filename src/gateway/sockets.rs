@@ -262,7 +262,10 @@ impl Keeper {
     }
 
     fn trouble(&self, why: &str) {
-        warn!(channel = self.kind.as_str(), why, "no connection to the platform");
+        warn!(
+            channel = self.kind.as_str(),
+            why, "a connection to the platform ended or was not opened"
+        );
         self.gateway.socket_standings().trouble(self.kind, why);
     }
 
