@@ -21,7 +21,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::channels::{ConsoleChannel, Dialer, LarkClient, LarkHook, LarkSockets, SlackClient, SlackHook, SlackSockets, SocketPlatform};
+use crate::channels::{
+    ConsoleChannel, Dialer, LarkClient, LarkHook, LarkSockets, SlackClient, SlackHook, SlackSockets, SocketPlatform, is_this_machine,
+};
 use crate::config::{Boot, EventDelivery, Live, Reloader, Settings};
 use crate::conversation::Conversations;
 use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, serve, start_workers};
@@ -334,20 +336,9 @@ impl Http {
 
     /// The client for this address.
     pub(crate) fn for_url(&self, url: &str) -> reqwest::Client {
-        if is_here(url) { self.here.clone() } else { self.outside.clone() }
+        let here = reqwest::Url::parse(url).is_ok_and(|url| is_this_machine(&url));
+        if here { self.here.clone() } else { self.outside.clone() }
     }
-}
-
-fn is_here(url: &str) -> bool {
-    let host = reqwest::Url::parse(url)
-        .ok()
-        .and_then(|url| url.host_str().map(str::to_owned))
-        .unwrap_or_default();
-    host == "localhost"
-        || host
-            .trim_matches(['[', ']'])
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The models of the settings in force: the same ones until they change, for a model remembers what its server cannot do.

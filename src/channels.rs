@@ -29,7 +29,7 @@ pub use plain::plain_text;
 pub use slack::{
     FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, SlackSockets, form_errors, revise_form, slack_message,
 };
-pub use socket::{Dialer, Ending, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived};
+pub use socket::{Dialer, Ending, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived, is_this_machine};
 pub use wording::{notice_people, notice_text};
 
 /// One thing to carry to a chat.

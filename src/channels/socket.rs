@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{BoxFuture, DeliveryError, LarkReceived, Refusal, SlackReceived};
 
 pub(super) use dial::DialError;
-pub use dial::Dialer;
+pub use dial::{Dialer, is_this_machine};
 pub use serve::{Ending, Signals, Socket};
 
 /// Longest message of a platform, joined from its frames, in bytes.

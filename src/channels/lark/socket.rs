@@ -40,7 +40,7 @@ const PONG_WITHIN: Duration = Duration::from_secs(15);
 const NOT_LET_IN: [i64; 3] = [403, 514, 1_000_040_344];
 /// The app has as many connections as it may have.
 const TOO_MANY: i64 = 1_000_040_350;
-/// So long nobody of ours tries again then.
+/// The pause before the next try then.
 const TOO_MANY_PAUSE: Duration = Duration::from_secs(120);
 
 /// Opens connections of one Lark app.
@@ -159,13 +159,13 @@ fn again(reason: String, after: Option<Duration>) -> DeliveryError {
     }
 }
 
-/// The only wish of the platform about the connection that is granted. Others have let clients give up for hours.
+/// The only setting that the platform may change here. Clients that obeyed the others gave up for hours.
 fn ping_interval(config: &Value) -> Option<Duration> {
     let seconds = config["PingInterval"].as_u64()?;
     Some(Duration::from_secs(seconds.clamp(PING_RANGE.0, PING_RANGE.1)))
 }
 
-/// The long connection on one connection.
+/// The long connection's frames, on one connection.
 struct LarkProtocol {
     hook: Arc<LarkHook>,
     service: i32,

@@ -271,6 +271,13 @@ mod tests {
             assert!(event.received.is_err(), "{message}");
             assert_eq!(sent(event, &SocketAnswer::Taken(None)), Some(json!({"envelope_id": "e1"})));
         }
+        // What a form would not have is skipped.
+        let command = json!({"team_id": "T1", "channel_id": "C1", "user_id": "U1", "trigger_id": "t1", "text": "", "of_tomorrow": {}});
+        let command = event(&json!({"envelope_id": "e1", "type": "slash_commands", "payload": command}));
+        assert!(matches!(
+            command.received,
+            Ok(SocketReceived::Slack(SlackReceived::EmptyCommand { .. }))
+        ));
         let unknown = event(&json!({"envelope_id": "e1", "type": "of tomorrow", "payload": {}}));
         assert!(matches!(unknown.received, Ok(SocketReceived::Slack(SlackReceived::Ignored(_)))));
         for nothing in [json!({"type": "of tomorrow"}), json!([]), json!("hello")] {

@@ -85,11 +85,10 @@ impl Dialer {
 /// The address as the HTTP client wants it, and whether it is this machine's. Without encryption only this machine is reached.
 fn web_address(address: &str) -> Result<(Url, bool), DialError> {
     let mut url = Url::parse(address).map_err(|_| DialError::Address)?;
-    let local = match url.host_str() {
-        Some("localhost") => true,
-        Some(host) => host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()),
-        None => return Err(DialError::Address),
-    };
+    if url.host_str().is_none() {
+        return Err(DialError::Address);
+    }
+    let local = is_this_machine(&url);
     let scheme = match url.scheme() {
         "wss" => "https",
         "ws" if local => "http",
@@ -97,6 +96,13 @@ fn web_address(address: &str) -> Result<(Url, bool), DialError> {
     };
     url.set_scheme(scheme).map_err(|()| DialError::Address)?;
     Ok((url, local))
+}
+
+/// Is the host of `url` this machine itself?
+#[must_use]
+pub fn is_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// A transport error by its kind only: its text may hold the address.

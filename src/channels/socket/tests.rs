@@ -293,3 +293,29 @@ async fn it_says_goodbye() {
         assert_eq!(began.elapsed().as_secs(), u64::from(!answers));
     }
 }
+
+/// A close frame ends the connection, also when the peer leaves its end of the line open.
+#[tokio::test(start_paused = true)]
+async fn a_close_frame_ends_it() {
+    let (began, mut pair) = (Instant::now(), pair().await);
+    pair.say("hello").await;
+    pair.peer.send(Message::Close(None)).await.unwrap();
+    assert_eq!((&mut pair.serving).await.unwrap(), Ending::Lost("the peer closed the connection"));
+    assert_eq!(began.elapsed().as_secs(), 0);
+}
+
+/// While too many events wait for the ledger, nothing is read: that the peer is not heard then is no fault of the peer.
+#[tokio::test(start_paused = true)]
+async fn a_slow_ledger_is_not_taken_for_a_silent_peer() {
+    let mut pair = pair().await;
+    pair.say("hello").await;
+    for number in 0..256 {
+        pair.say(&number.to_string()).await;
+    }
+    let early = tokio::time::timeout(Duration::from_secs(60), pair.hears()).await;
+    assert!(early.is_err(), "{early:?}");
+    pair.ledger.add_permits(256);
+    for _ in 0..256 {
+        assert!(pair.hears().await.is_some());
+    }
+}

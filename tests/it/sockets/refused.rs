@@ -8,6 +8,7 @@ use crate::support::world::World;
 
 on_both! {
     a_refusal_waits_for_a_change_of_the_settings,
+    a_disabled_channel_closes_its_connections,
 }
 
 /// The real binary, with a configuration file that may be edited.
@@ -44,6 +45,20 @@ async fn a_refusal_waits_for_a_change_of_the_settings(on: On) {
     assert_eq!(asked(&world), 6);
     ask(&world, "p1").await;
     world.hears(on.direct("p1"), super::ANSWER).await;
+    world.end().await;
+}
+
+/// `enabled` is hot: a channel that is switched off has no connections, and gets them again when it is switched on.
+async fn a_disabled_channel_closes_its_connections(on: On) {
+    let key = on.setting("CHAT__ENABLED");
+    let yaml = |enabled: bool| format!("channels:\n  {}:\n    enabled: {enabled}\n", on.name());
+    let world = World::by_file_on(on, &over_sockets(on, &[]), &[&key], &yaml(true), answerer).await;
+    opens(&world, 2).await;
+    for enabled in [false, true] {
+        std::fs::write(world.folder.path().join("config.yaml"), yaml(enabled)).unwrap();
+        opens(&world, if enabled { 2 } else { 0 }).await;
+    }
+    assert_eq!(world.sockets().opened(), 4);
     world.end().await;
 }
 

@@ -110,6 +110,7 @@ mod tests {
         for (at, of) in [(0, 65), (2, 2), (usize::MAX, 2)] {
             assert_eq!(add(&mut fragments, at, of, "a", 0), Err("odd numbers of its parts"));
         }
+        assert_eq!(fragments.add("", 0, 2, Vec::new(), Millis(0)), Err("odd numbers of its parts"));
         assert_eq!(add(&mut fragments, 0, 3, "a", 0), Ok(None));
         assert_eq!(add(&mut fragments, 0, 2, "a", 0), Err("odd numbers of its parts"));
         let long = "x".repeat(LONGEST - 1);

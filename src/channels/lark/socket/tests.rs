@@ -173,6 +173,8 @@ fn errors_have_their_class() {
         failure.code = code;
         class(not_opened(failure))
     };
+    let between = LarkFailure::from(DeliveryError::Forbidden(String::from("HTTP 403 without an answer of Lark's")));
+    assert_eq!(class(not_opened(between)), "again", "something in between, and not Lark");
     let upgrade = |name: &'static str, code: &str| {
         let mut headers = HeaderMap::new();
         headers.insert(name, code.parse().unwrap());

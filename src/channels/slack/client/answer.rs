@@ -213,6 +213,7 @@ mod tests {
             (200, "invalid_auth", "forbidden"),
             (200, "missing_scope", "forbidden"),
             (200, "ekm_access_denied", "forbidden"),
+            (200, "link_disabled", "forbidden"),
             (200, "not_in_channel", "gone"),
             (200, "channel_not_found", "gone"),
             (200, "is_archived", "gone"),
