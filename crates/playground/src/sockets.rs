@@ -1,6 +1,6 @@
 //! The sockets of the played platforms: gateways open them, events go out over them, and acknowledgements come back.
 //!
-//! One hub serves both platforms. What is different between them is a [`Wire`].
+//! One hub serves both platforms. A [`Wire`] holds their differences.
 
 mod frame;
 mod lark;
@@ -80,7 +80,7 @@ pub struct Pieces {
 /// Status and body, as HTTP would have them.
 type Answer = (u16, Value);
 
-/// What is different between the platforms' connections. It reads and writes messages, and does no I/O.
+/// The message format of one platform. It reads and writes messages, and does no I/O.
 trait Wire: Debug + Send + Sync {
     /// Where connections are opened.
     fn path(&self) -> &'static str;
@@ -97,11 +97,11 @@ trait Wire: Debug + Send + Sync {
     /// What a gateway's message is. The error says what is wrong with it.
     fn read(&self, message: &Message) -> Result<Heard, String>;
 
-    /// What an acknowledgement of `sent` says. The error says what is wrong with it.
+    /// Reads the acknowledgement `ack` of `sent`. The error names the fault of the acknowledgement.
     fn answer(&self, sent: &Message, ack: &Message) -> Result<Answer, String>;
 }
 
-/// What a connection hears first.
+/// The first messages to a new connection.
 struct Greeting {
     words: Vec<Message>,
     /// Events go over it from now on.
@@ -115,7 +115,7 @@ struct Letter {
     messages: Vec<Message>,
 }
 
-/// What a gateway says.
+/// The kinds of messages that a gateway sends.
 enum Heard {
     /// It wants to be greeted.
     Ping,
@@ -273,8 +273,8 @@ impl Sockets {
         self.0.stage.tell_change();
     }
 
-    /// The address of one connection, on the host that was asked for it. Whoever asked by another name than that of this machine came through
-    /// something that speaks TLS.
+    /// The address of one connection, on the host that was asked for it. A request by another name than that of this
+    /// machine came through a TLS front, so the address is `wss://` then.
     pub(super) fn address(&self, asked: &HeaderMap) -> String {
         let host = asked.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let ticket = format!("ticket-{}", self.number());

@@ -251,7 +251,7 @@ impl Line {
         if let Err(problem) = &answer {
             self.sockets.violation(problem.clone());
         }
-        // Nobody may wait for it any more.
+        // The sender may have given up waiting.
         let _ = tell.send(answer);
     }
 

@@ -20,7 +20,7 @@ use crate::stage::Stage;
 
 /// Everything that a test waits for comes sooner.
 const SOON: Duration = Duration::from_secs(20);
-/// What does not come in this time is held not to come.
+/// A test waits this long before it says that nothing comes.
 const NEVER: Duration = Duration::from_millis(100);
 
 /// A gateway's end of one connection.
