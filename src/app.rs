@@ -14,7 +14,7 @@ use countersign_agent::domain::{Clock, Failpoint, Ids};
 use countersign_agent::model::ModelLive;
 use countersign_agent::model::{ChatModel, Remote};
 use countersign_agent::template::{TemplateError, Templates};
-use countersign_agent::tools::{Servers, Toolbox, ToolboxError};
+use countersign_agent::tools::{Attachments, Servers, Toolbox, ToolboxError};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -22,13 +22,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::channels::{
-    ConsoleChannel, Dialer, LarkClient, LarkHook, LarkSockets, SlackClient, SlackHook, SlackSockets, SocketPlatform, is_this_machine,
+    Channel, ConsoleChannel, Dialer, LarkClient, LarkHook, LarkSockets, SlackClient, SlackHook, SlackSockets, SocketPlatform, is_this_machine,
 };
 use crate::config::{Boot, EventDelivery, Live, Reloader, Settings};
 use crate::conversation::Conversations;
 use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, serve, start_workers};
 use crate::lanes::{Intervals, ModelSource, Runner, RunnerParts};
 use crate::store::{Ledger, StoreError};
+use crate::surroundings::PlatformSurroundings;
 use crate::telemetry::{Logs, Meters};
 pub use countersign_agent::tls::install as install_crypto;
 pub use toolbox::toolbox;
@@ -146,8 +147,12 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     // Leases and expiries by the time that all processes share; signatures by this machine's, as their platforms expect.
     let clock = ledger.clock().clone();
     let channels = channels(&boot, &templates, &http, &parts.clock, &clock);
+    let attachments = attachments(&boot, &parts.ids)?;
+    let platforms: Vec<Arc<dyn Channel>> = vec![Arc::clone(&channels.lark), Arc::<SlackClient>::clone(&channels.slack)];
+    let surroundings = Arc::new(PlatformSurroundings::new(platforms, settings.clone(), attachments.clone()));
     let gateway = Gateway::new(GatewayParts {
         runner: Runner::new(RunnerParts {
+            surroundings: Some(surroundings),
             ledger: ledger.clone(),
             settings: settings.clone(),
             clock: clock.clone(),
@@ -203,6 +208,12 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         follower: None,
         ring: Arc::new(Notify::new()),
     })
+}
+
+/// The folder for files that people send, if there is a workspace.
+fn attachments(boot: &Boot, ids: &Ids) -> Result<Option<Arc<Attachments>>, ToolboxError> {
+    let opened = boot.tools.workspace.as_deref().map(|folder| Attachments::open(folder, ids));
+    Ok(opened.transpose()?.map(Arc::new))
 }
 
 /// Takes the port. The address that comes back has the real port when `addr` says 0.

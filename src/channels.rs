@@ -1,6 +1,7 @@
 //! Chat platforms behind one trait: how each spells what we say, and what it says to us.
 
 mod answer;
+mod file_stream;
 mod rates;
 mod signature;
 mod socket;
@@ -17,12 +18,13 @@ mod console;
 use std::fmt;
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, Conversation, Locale, Millis, OutboxOp};
+use countersign_agent::domain::{ChannelKind, ChatMessage, Conversation, FileRef, Locale, Millis, OutboxOp};
 
 pub use console::{
     AskView, CallAskView, CallLine, CardPage, ConsoleChannel, PageBlock, StepLine, call_blocks, card_json, card_page, markdown_html,
     message_id as console_message_id, message_kind, step_lines,
 };
+pub use file_stream::FileStream;
 pub use futures_util::future::BoxFuture;
 pub use lark::{LarkClient, LarkHook, LarkReceived, LarkSockets, card as lark_card, click_response};
 pub use plain::plain_text;
@@ -59,6 +61,34 @@ pub struct Receipt {
     pub at: Option<Millis>,
     /// The chat that it is in, where that was not known: a direct chat, named by its person until then.
     pub chat: Option<String>,
+}
+
+/// Which messages of a chat to read.
+#[derive(Clone, Copy, Debug)]
+pub struct ChatLook<'a> {
+    /// The chat, and the thread if `in_thread`.
+    pub conversation: &'a Conversation,
+    /// Only the thread.
+    pub in_thread: bool,
+    /// The request, which is looked up beside what came before it.
+    pub request: Option<&'a str>,
+    /// Only messages before this moment, if there is no request.
+    pub before: Millis,
+    /// At most so many.
+    pub most: usize,
+    /// The bot's own user id.
+    pub bot: &'a str,
+}
+
+/// Messages of a chat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChatPage {
+    /// Those before the request, oldest first.
+    pub before: Vec<ChatMessage>,
+    /// The request itself, as the platform stores it.
+    pub request: Option<ChatMessage>,
+    /// Messages that the request quotes.
+    pub quoted: Vec<ChatMessage>,
 }
 
 /// How many deliveries of a kind are worth taking at a time: so many go within the time that a delivery may wait for the platform's
@@ -139,6 +169,25 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// # Errors
     /// As for [`Channel::deliver`]; `Gone` where the platform has no groups.
     fn group_members<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<Vec<String>, DeliveryError>>;
+
+    /// What was said in a chat or a thread, asked over the network. Waits a moment at most for the platform's rates.
+    ///
+    /// # Errors
+    /// As for [`Channel::deliver`]; `Forbidden` where a scope is missing.
+    fn read_chat<'a>(&'a self, look: &'a ChatLook<'a>) -> BoxFuture<'a, Result<ChatPage, DeliveryError>>;
+
+    /// The message `answered`, with those that it answers in turn and those that it forwards, oldest first; asked over the network. A
+    /// platform that shows them in [`Channel::read_chat`] gives none.
+    ///
+    /// # Errors
+    /// As for [`Channel::deliver`].
+    fn read_answered<'a>(&'a self, answered: &'a str, bot: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, DeliveryError>>;
+
+    /// Begins to fetch a file that a person sent.
+    ///
+    /// # Errors
+    /// As for [`Channel::deliver`]; `Content` where something else came than a file.
+    fn fetch_file<'a>(&'a self, file: &'a FileRef) -> BoxFuture<'a, Result<FileStream, DeliveryError>>;
 }
 
 #[cfg(test)]

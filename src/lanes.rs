@@ -6,9 +6,11 @@ mod runner;
 mod begin;
 mod leases;
 mod inspect;
+mod surroundings;
 
 pub use inspect::{Details, plan_of};
 pub use runner::{ModelSource, Runner, RunnerParts};
+pub use surroundings::{Request, Surroundings};
 
 use std::time::Duration;
 

@@ -10,6 +10,7 @@ pub mod template;
 pub mod store;
 pub mod lanes;
 pub mod channels;
+pub mod surroundings;
 pub mod conversation;
 pub mod gateway;
 pub mod app;

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
-use reqwest::{RequestBuilder, StatusCode};
+use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 
 use super::DeliveryError;
 
 /// Time for one call, connection included.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest body that is read: a page of a chat with long messages is a few MiB.
+const MOST_BYTES: usize = 16 << 20;
 
 /// The longest wait that a platform is believed to ask for, in seconds.
 const LONGEST_WAIT: u64 = 3600;
@@ -34,13 +37,25 @@ impl ApiAnswer {
         let response = response.map_err(|error| unreachable(platform, &error))?;
         let status = response.status();
         let after = asked_wait(response.headers(), waits);
-        let bytes = response.bytes().await.map_err(|error| unreachable(platform, &error))?;
+        let bytes = read(response).await.map_err(|error| unreachable(platform, &error))?;
         Ok(Self {
             status,
             after,
             body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
         })
     }
+}
+
+/// The body, at most [`MOST_BYTES`] of it.
+async fn read(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if bytes.len() + chunk.len() > MOST_BYTES {
+            break;
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
 }
 
 /// The number in the first of the headers `names` that holds one.
@@ -52,7 +67,7 @@ fn asked_wait(headers: &HeaderMap, names: &[&str]) -> Option<Duration> {
 }
 
 /// A transport error by its kind only: its text may hold the URL.
-fn unreachable(platform: &str, error: &reqwest::Error) -> DeliveryError {
+pub(super) fn unreachable(platform: &str, error: &reqwest::Error) -> DeliveryError {
     DeliveryError::Retry {
         reason: if error.is_connect() {
             format!("no connection to {platform}")

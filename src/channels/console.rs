@@ -4,10 +4,10 @@ mod card;
 mod markdown;
 mod view;
 
-use countersign_agent::domain::{ChannelKind, Clock, Outbound, OutboxOp};
+use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Outbound, OutboxOp};
 use serde_json::Value;
 
-use super::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, Receipt};
+use super::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, Receipt};
 
 pub use card::{call_blocks, card_page, markdown_html, step_lines};
 pub use view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine};
@@ -58,6 +58,20 @@ impl Channel for ConsoleChannel {
 
     fn group_members<'a>(&'a self, _group: &'a str) -> BoxFuture<'a, Result<Vec<String>, DeliveryError>> {
         let none = DeliveryError::Gone(String::from("the console has no groups"));
+        Box::pin(std::future::ready(Err(none)))
+    }
+
+    /// A task of the console is given nothing that was said before.
+    fn read_chat<'a>(&'a self, _look: &'a ChatLook<'a>) -> BoxFuture<'a, Result<ChatPage, DeliveryError>> {
+        Box::pin(std::future::ready(Ok(ChatPage::default())))
+    }
+
+    fn read_answered<'a>(&'a self, _answered: &'a str, _bot: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, DeliveryError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn fetch_file<'a>(&'a self, _file: &'a FileRef) -> BoxFuture<'a, Result<FileStream, DeliveryError>> {
+        let none = DeliveryError::Gone(String::from("the console has no files"));
         Box::pin(std::future::ready(Err(none)))
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use countersign_agent::domain::{ActionId, ChatType, ClickTarget, GateId, InboundMessage, Mention};
+use countersign_agent::domain::{ActionId, ChatMessage, ChatType, ClickTarget, FileRef, GateId, InboundMessage, Mention};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -95,6 +95,8 @@ pub(super) struct Content {
     pub(super) mentions: Vec<Mention>,
     pub(super) mentions_all: bool,
     pub(super) attachment_only: bool,
+    pub(super) files: Vec<FileRef>,
+    pub(super) quoted: Vec<ChatMessage>,
 }
 
 impl Content {
@@ -103,6 +105,9 @@ impl Content {
         let end = self.text.char_indices().nth(MAX_TEXT).map(|(at, _)| at);
         if let Some(end) = end {
             self.text.truncate(end);
+        }
+        for file in &mut self.files {
+            file.message_id = message_id.clone().unwrap_or_default();
         }
         InboundMessage {
             message_id,
@@ -114,6 +119,8 @@ impl Content {
             replies_to,
             attachment_only: self.attachment_only,
             truncated: end.is_some(),
+            files: self.files,
+            quoted: self.quoted,
         }
     }
 }

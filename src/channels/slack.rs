@@ -7,6 +7,7 @@ mod webhook;
 mod fields;
 mod wire;
 mod events;
+mod chat_message;
 mod text;
 mod interactions;
 mod escape;

@@ -5,7 +5,7 @@ mod audience;
 use serde_json::{Value, json};
 
 use countersign_agent::domain::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, Limit, Locale, Millis, Notice, PlanCard,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Limit, Locale, Millis, Notice, PlanCard,
     PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason,
 };
 use countersign_agent::template::Templates;
@@ -41,6 +41,10 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
             };
             values["grants"] = grants.iter().map(line).collect();
         }
+        Notice::FilesNotTaken { files } => {
+            let line = |(name, problem): &(String, FileProblem)| json!({"name": one_line(name, 80), "why": problem});
+            values["files"] = files.iter().map(line).collect();
+        }
         Notice::NoSuchGrant { number } => values["number"] = json!(one_line(number, 16)),
         Notice::StandingRevoked { tool, .. } => values["tool"] = json!(one_line(tool, 64)),
         // The rest has numbers and ids only.
@@ -51,10 +55,18 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
 
 /// A notice whose foreign text is `inert`, where it has people in it as well.
 pub(super) fn inert_notice(mut notice: Notice, inert: &dyn Fn(&str) -> String) -> Notice {
-    if let Notice::StandingGrants { grants, .. } = &mut notice {
-        for grant in grants {
-            grant.call = inert(&one_line(&grant.call, usize::MAX));
+    match &mut notice {
+        Notice::StandingGrants { grants, .. } => {
+            for grant in grants {
+                grant.call = inert(&one_line(&grant.call, usize::MAX));
+            }
         }
+        Notice::FilesNotTaken { files } => {
+            for (name, _) in files {
+                *name = inert(&one_line(name, 80));
+            }
+        }
+        _ => {}
     }
     notice
 }

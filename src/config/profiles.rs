@@ -168,6 +168,7 @@ impl From<Model> for ModelLive {
             api_key: model.api_key,
             timeout: model.timeout,
             parallel_tool_calls: model.parallel_tool_calls,
+            vision: model.vision,
         }
     }
 }

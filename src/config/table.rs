@@ -141,6 +141,12 @@ keys! {
         /// May people of another tenant or workspace ask and decide?
         #[serde(default)]
         allow_external: bool = Kind::Flag, "false";
+        /// How many of the messages before a request the model is given.
+        #[serde(default)]
+        context_messages: usize = whole(0, 100), "20";
+        /// The largest file of a request that is taken, MiB; 0: none is.
+        #[serde(default)]
+        max_file_mb: u64 = whole(0, 100), "20";
         /// Are plans shown and countersigned?
         review_enabled as "plan_review_enabled": bool = Kind::Flag, "true";
         /// Does the turn wait for the confirmation of its plan?
@@ -248,6 +254,8 @@ keys! {
         timeout as "timeout_seconds": Duration = whole(1, 3600), "120";
         /// May the model call several tools at once?
         parallel_tool_calls: bool = Kind::Flag, "true";
+        /// Is the model shown the pictures that people send?
+        vision: bool = Kind::Flag, "false";
     }
 }
 

@@ -42,6 +42,8 @@ pub(super) struct MessageContext {
     pub(super) away: Option<Result<AwayRequest, AwayProblem>>,
     /// No words at all.
     pub(super) attachment_only: bool,
+    /// Files are there, and the bot takes files here.
+    pub(super) files: bool,
     /// Not all of the words.
     pub(super) truncated: bool,
     /// Who may what, now.

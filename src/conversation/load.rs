@@ -111,6 +111,7 @@ pub(super) async fn load_context(
         phrase,
         said,
         attachment_only: message.attachment_only,
+        files: channel.max_file_mb > 0 && !message.files.is_empty(),
         truncated: message.truncated,
         rights,
         group_all: channel.group_all,

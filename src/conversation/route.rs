@@ -69,6 +69,9 @@ pub(super) fn route(context: &MessageContext) -> Meaning {
         let unknown = answer(context).filter(|meaning| matches!(meaning, Meaning::GroupUnknown(_)));
         return unknown.unwrap_or(Meaning::Ignore("not allowed"));
     }
+    if context.attachment_only && context.files && context.direct {
+        return Meaning::Tell("files", Notice::FilesSeen {});
+    }
     if context.attachment_only {
         return tell_if_called(context, "no text", Notice::NotText {});
     }

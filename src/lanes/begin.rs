@@ -1,21 +1,40 @@
 //! The first moment of a turn: from a request, or from an expired review whose plan is asked for again.
 
-use countersign_agent::domain::{ChatType, GateId, InboundBody, InboundMessage, Mode, TurnId, TurnStatus};
+use countersign_agent::domain::{
+    ChatType, FileOutcome, FileProblem, GateId, Gathered, InboundBody, InboundMessage, Message, Mode, Notice, Outbound, Policy,
+    SessionMode, TurnId, TurnStatus,
+};
 use countersign_agent::reducer::{self, Beginning, Turn};
+use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::WorkError;
 use super::runner::Runner;
-use super::state::{encode, read};
-use crate::store::{InboxRow, Lease, StoreError, TurnRow, Tx};
+use super::state::{decode, encode, read};
+use super::surroundings::Request;
+use crate::store::{InboxRow, Lease, NewOutbox, OutboxOp, StoreError, TurnRow, Tx, outbox_key};
 
 impl Runner {
-    /// Begins a turn for the oldest task of the lane. `None` means that no task waits.
-    pub(super) async fn begin_next(&self, tx: &mut Tx, lease: &Lease) -> Result<Option<(TurnRow, Turn)>, WorkError> {
-        while let Some(task) = tx.next_task(lease).await? {
+    /// Begins a turn for the oldest task of the lane. `None` means that no task waits, or that `stop` came first.
+    pub(super) async fn begin_next(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<(TurnRow, Turn)>, WorkError> {
+        loop {
+            let mut read = self.ledger.read().await?;
+            let Some(task) = read.next_task(lease).await? else { return Ok(None) };
+            let bot = read.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
+            drop(read);
+            // No transaction waits for a platform.
+            let gathered = tokio::select! {
+                gathered = self.gather(&task, &bot) => gathered,
+                () = stop.cancelled() => return Ok(None),
+            };
+            let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+            // Meanwhile its person may have taken it back, or changed it.
+            if tx.next_task(lease).await?.is_none_or(|now| now.inbound != task.inbound) {
+                continue;
+            }
             let begun = match &task.inbound.body {
-                InboundBody::Message(message) => Some(self.begin_turn(tx, lease, &task, message).await?),
-                InboundBody::Again { review, .. } => self.begin_again(tx, lease, &task, review).await?,
+                InboundBody::Message(message) => Some(self.begin_turn(&mut tx, lease, &task, message, &bot, gathered).await?),
+                InboundBody::Again { review, .. } => self.begin_again(&mut tx, lease, &task, review).await?,
                 InboundBody::Click(_)
                 | InboundBody::Recalled { .. }
                 | InboundBody::Edited { .. }
@@ -25,14 +44,31 @@ impl Runner {
             let Some((row, turn)) = begun else {
                 warn!(inbox = task.id, "the turn whose plan was asked for again is gone");
                 tx.finish_task(task.id, "gone").await?;
+                tx.commit().await?;
                 continue;
             };
             tx.finish_task(task.id, "turn").await?;
             tx.create_turn(lease, &row).await?;
             tx.append_messages(lease, &row.id, 0, &turn.log).await?;
+            tell_of_refused(&mut tx, &task, &turn).await?;
+            tx.commit().await?;
             return Ok(Some((row, turn)));
         }
-        Ok(None)
+    }
+
+    async fn gather(&self, task: &InboxRow, bot: &str) -> Gathered {
+        let (InboundBody::Message(message), Some(surroundings)) = (&task.inbound.body, &self.surroundings) else {
+            return Gathered::default();
+        };
+        let request = Request {
+            conversation: &task.inbound.conversation,
+            inbox_id: task.id,
+            sender: &task.inbound.sender,
+            at: task.inbound.at,
+            message,
+            bot,
+        };
+        surroundings.gather(request).await
     }
 
     async fn begin_turn(
@@ -41,13 +77,15 @@ impl Runner {
         lease: &Lease,
         task: &InboxRow,
         message: &InboundMessage,
+        bot: &str,
+        mut gathered: Gathered,
     ) -> Result<(TurnRow, Turn), WorkError> {
-        let bot = tx.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
-        let said = message.addressed(&bot);
+        let said = message.addressed(bot);
         let mut policy = self.settings.current().policy(lease.conversation.channel, &lease.conversation.chat);
         if said.asks_for_plan_mode() {
             policy.mode = Mode::Plan;
         }
+        gathered.earlier = earlier_task(tx, task, message, &policy).await?;
         let turn = reducer::begin(Beginning {
             turn_id: self.engine.ids.turn().to_string(),
             seed: self.engine.ids.token(),
@@ -57,6 +95,7 @@ impl Runner {
             demo: (self.engine.call_setup)(&policy).model.is_demo(),
             policy,
         });
+        let turn = reducer::with_gathered(turn, gathered);
         let row = first_row(lease, task, &turn)?;
         Ok((row, turn))
     }
@@ -83,6 +122,50 @@ impl Runner {
         let row = first_row(lease, task, &turn)?;
         Ok(Some((row, turn)))
     }
+}
+
+/// What is left of the finished task that this request follows up: the one whose message it answers, else the latest one of its thread. A
+/// shared session remembers its tasks anyway.
+async fn earlier_task(tx: &mut Tx, task: &InboxRow, message: &InboundMessage, policy: &Policy) -> Result<Vec<Message>, StoreError> {
+    let place = &task.inbound.conversation;
+    if policy.session_mode == SessionMode::Shared {
+        return Ok(Vec::new());
+    }
+    let answered = tx.turn_by_message(place, &message.replies_to).await?;
+    let found = match answered.filter(|turn| turn.status.is_final()) {
+        Some(turn) => Some(turn),
+        // Outside of threads, a chat's latest task is none of this request's business.
+        None if place.thread.is_empty() => None,
+        None => tx.earlier_turns(place, 1).await?.pop(),
+    };
+    // One that does not read back is not worth a task.
+    let memory = found.and_then(|turn| Some(reducer::memory(&turn.text, &decode(&turn.state).ok()?)));
+    Ok(memory.map(Vec::from).unwrap_or_default())
+}
+
+/// Tells the person which of their files were not taken, and why.
+async fn tell_of_refused(tx: &mut Tx, task: &InboxRow, turn: &Turn) -> Result<(), StoreError> {
+    let refused = turn.state.files.iter().filter_map(|file| match file.outcome {
+        FileOutcome::Refused(problem) => Some((file.name.clone(), problem)),
+        FileOutcome::Stored(_) | FileOutcome::Read => None,
+    });
+    let files: Vec<(String, FileProblem)> = refused.collect();
+    if files.is_empty() {
+        return Ok(());
+    }
+    let id = task.id.to_string();
+    let new = NewOutbox {
+        key: outbox_key(&["inbox", &id, "files"]),
+        queue: format!("inbox:{id}"),
+        gate_id: None,
+        turn_id: None,
+        conversation: task.inbound.conversation.clone(),
+        op: OutboxOp::Post {
+            reply_to: task.inbound.body.message_id().map(str::to_owned),
+            content: Outbound::Notice(Notice::FilesNotTaken { files }),
+        },
+    };
+    tx.enqueue(&new).await
 }
 
 /// The row of a turn that begins.

@@ -22,6 +22,7 @@ use tracing::{Instrument, error, info_span, warn};
 use super::leases::Leases;
 use super::ledger::{LedgerJournal, SignalWatch};
 use super::state::read;
+use super::surroundings::Surroundings;
 use super::{Intervals, WorkError};
 use crate::config::Settings;
 use crate::store::{Hold, Lease, Ledger, MAX_CRASHES, StoreError};
@@ -47,7 +48,8 @@ enum WorkBreak {
 pub struct Runner {
     pub(super) engine: Engine,
     pub(super) settings: Settings,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
+    pub(super) surroundings: Option<Arc<dyn Surroundings>>,
     signal_watch: Arc<SignalWatch>,
     leases: Arc<Leases>,
     /// How long a lane is leased.
@@ -78,6 +80,8 @@ pub struct RunnerParts {
     pub templates: Arc<Templates>,
     /// Action tools.
     pub tools: Arc<Toolbox>,
+    /// What reads the surroundings of a request. Without it a task begins with its words alone.
+    pub surroundings: Option<Arc<dyn Surroundings>>,
     /// Models of the settings in force.
     pub models: ModelSource,
     /// Lengths.
@@ -102,10 +106,12 @@ impl Runner {
         let call_setup = move |policy: &Policy| {
             let live = settings.current();
             let profile = policy.profile.as_deref();
+            let own = live.model_of(profile);
             CallSetup {
                 model: models(profile),
                 system_prompt: live.system_prompt(profile),
-                parallel_tool_calls: live.model_of(profile).parallel_tool_calls,
+                parallel_tool_calls: own.parallel_tool_calls,
+                vision: own.vision,
             }
         };
         let settings = parts.settings.clone();
@@ -125,6 +131,7 @@ impl Runner {
             engine,
             settings: parts.settings,
             ledger: parts.ledger,
+            surroundings: parts.surroundings,
             signal_watch: Arc::default(),
             leases: Arc::default(),
             lease: parts.timings.lease,
@@ -254,26 +261,22 @@ impl Runner {
         if stop.is_cancelled() {
             return Ok(None);
         }
-        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
         let (row, turn) = match &lease.turn_id {
             Some(id) => {
-                let Some(row) = tx.turn(id).await? else {
+                let mut stored = self.ledger.read().await?;
+                let Some(row) = stored.turn(id).await? else {
                     return Err(StoreError::Corrupt(format!("lane {} names the missing turn {id}", lease.lane_id)).into());
                 };
                 self.engine.failpoint.reach("turn_loaded");
-                let log = tx.messages(id).await?;
+                let log = stored.messages(id).await?;
                 let state = read(&row)?;
                 (row, Turn { state, log })
             }
-            None => match self.begin_next(&mut tx, lease).await? {
+            None => match self.begin_next(lease, stop).await? {
                 Some(begun) => begun,
-                None => {
-                    tx.commit().await?;
-                    return Ok(None);
-                }
+                None => return Ok(None),
             },
         };
-        tx.commit().await?;
         if lease.turn_id.is_none() {
             self.engine.failpoint.reach("turn_begun");
         }

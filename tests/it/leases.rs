@@ -43,6 +43,7 @@ fn runner(store: &Store, asked: &Arc<Semaphore>) -> Runner {
         ids: Ids::random(),
         templates: Arc::new(countersign::template::load(None).unwrap()),
         tools: Arc::new(Toolbox::new(Vec::new(), &BTreeMap::new())),
+        surroundings: None,
         models: Arc::new(move |_| Arc::clone(&model)),
         timings: Intervals {
             lease: LEASE,

@@ -95,6 +95,7 @@ mod store_simulation;
 mod store_tail;
 mod store_transactions;
 mod store_turns;
+mod surroundings;
 mod sweep;
 mod template;
 mod tidy;

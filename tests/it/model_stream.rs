@@ -24,6 +24,7 @@ fn client(fake: &FakeModel, provider: Provider) -> Remote {
         api_key: "sk-test-0123456789".to_owned().into(),
         timeout: Duration::from_secs(20),
         parallel_tool_calls: true,
+        vision: true,
     };
     Remote::new(reqwest::Client::new(), &settings)
 }

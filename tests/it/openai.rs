@@ -19,6 +19,7 @@ fn settings(base_url: &str, key: &str) -> ModelLive {
         api_key: key.to_owned().into(),
         timeout: Duration::from_secs(20),
         parallel_tool_calls: true,
+        vision: true,
     }
 }
 

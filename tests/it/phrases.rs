@@ -26,6 +26,8 @@ fn message(text: &str, chat_type: ChatType) -> InboundMessage {
         replies_to: Vec::new(),
         attachment_only: false,
         truncated: false,
+        files: Vec::new(),
+        quoted: Vec::new(),
     }
 }
 

@@ -156,6 +156,8 @@ pub(crate) fn message(event: &str, message_id: &str, place: &Conversation, sende
             mentions_all: false,
             attachment_only: false,
             truncated: false,
+            files: Vec::new(),
+            quoted: Vec::new(),
             replies_to: Vec::new(),
         }),
     }

@@ -39,6 +39,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("channels", &["agent::domain", "agent::template", "config", "template"]),
     (
+        "surroundings",
+        &["agent::domain", "agent::tools", "config", "lanes", "channels"],
+    ),
+    (
         "conversation",
         &["agent::domain", "agent::template", "config", "template", "store", "lanes"],
     ),

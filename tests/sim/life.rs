@@ -138,6 +138,7 @@ impl<'a> Life<'a> {
             ids: Ids::counted(),
             templates: Arc::clone(&lab.templates),
             tools: Arc::new(Toolbox::new(tools.collect(), &BTreeMap::new())),
+            surroundings: None,
             models: Arc::new(move |_| Arc::clone(&model)),
             timings: Intervals {
                 lease,

@@ -29,6 +29,7 @@ mod policy;
 mod message;
 mod turn;
 mod event;
+mod gathered;
 mod failpoint;
 pub(crate) mod foreign;
 
@@ -46,6 +47,7 @@ pub use failpoint::Failpoint;
 pub use foreign::{is_invisible, one_line, visible};
 pub use gate::{FollowUp, Gate};
 pub use gate_kind::GateKind;
+pub use gathered::{ChatContext, ChatMessage, FileOutcome, FileProblem, FileRef, Gathered, Picture, ReceivedFile};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
 pub use message::{Message, Role, ToolCall};

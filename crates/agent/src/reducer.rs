@@ -7,6 +7,7 @@
 mod turn;
 mod stored;
 mod again;
+mod gathered;
 mod step;
 mod reply;
 mod plan;
@@ -28,6 +29,7 @@ pub use again::begin_again;
 pub use calls::{OpenCall, denied, lapsed, redraft};
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
 pub use finish::open_steps;
+pub use gathered::{chat_messages, with_gathered};
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
 pub use plan::{plan_end, progress};
 pub use plan_mode::{PlanRun, Stage};

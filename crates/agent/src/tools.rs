@@ -1,5 +1,6 @@
 //! Action tools: the trait, and the box that holds those that the configuration switches on.
 
+mod attachments;
 mod files;
 #[cfg(any(feature = "bash", feature = "mcp"))]
 mod group;
@@ -11,6 +12,7 @@ mod run_bash;
 mod web_fetch;
 mod workspace;
 
+pub use attachments::{Attachments, NewAttachment};
 pub use files::unpack_sample;
 pub use futures_util::future::BoxFuture;
 #[cfg(feature = "mcp")]

@@ -4,6 +4,7 @@
 //! and remembers every violation.
 
 mod handlers;
+mod reading;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -106,9 +107,10 @@ fn routes(shared: Shared) -> Router {
     Router::new()
         .route("/open-apis/auth/v3/tenant_access_token/internal", post(handlers::token))
         .route("/open-apis/bot/v3/info", get(handlers::bot))
-        .route("/open-apis/im/v1/messages", post(handlers::create))
+        .route("/open-apis/im/v1/messages", post(handlers::create).get(reading::list))
         .route("/open-apis/im/v1/messages/{id}/reply", post(handlers::reply))
-        .route("/open-apis/im/v1/messages/{id}", patch(handlers::patch))
+        .route("/open-apis/im/v1/messages/{id}", patch(handlers::patch).get(reading::message))
+        .route("/open-apis/im/v1/messages/{id}/resources/{key}", get(reading::resource))
         .route("/open-apis/im/v1/messages/{id}/reactions", post(handlers::react))
         .route("/callback/ws/endpoint", post(handlers::endpoint))
         .route("/open-apis/contact/v3/users/find_by_department", get(handlers::members))

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::routing::post;
+use axum::routing::{get, post};
 use countersign_agent::domain::{Clock, Ids, Millis};
 
 use super::sockets::Sockets;
@@ -169,6 +169,7 @@ impl FakeSlack {
         };
         let routes = Router::new()
             .route("/api/{method}", post(handlers::method))
+            .route("/files/{id}", get(chat::file))
             .fallback(handlers::unknown)
             .with_state(shared.clone());
         let server = Server::start(addr, routes, shared.sockets.clone()).await?;
@@ -179,6 +180,12 @@ impl FakeSlack {
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/api", self.server.addr)
+    }
+
+    /// Where it gives out the file `id`.
+    #[must_use]
+    pub fn file_url(&self, id: &str) -> String {
+        format!("http://{}/files/{id}", self.server.addr)
     }
 
     /// From now on this app-level token, and no other, opens sockets. Before, none does.

@@ -24,4 +24,4 @@ pub use people::{Event, Parcel, TENANT_KEY, Tenant, Words};
 pub use posted::{Call, Form, Note, Posted, Snapshot};
 pub use seal::{LarkApp, Sealed, SlackApp, seal};
 pub use sockets::{Link, Pieces, SocketFault, Sockets};
-pub use stage::{Fault, Stage};
+pub use stage::{Fault, PlayedFile, Stage};

@@ -15,6 +15,7 @@ use super::fake_slack::Workspace;
 use super::posted::Form;
 use super::sockets::Sockets;
 use crate::seal::{LarkApp, SlackApp};
+use crate::stage::PlayedFile;
 
 /// Sends events to one gateway.
 #[derive(Clone, Debug)]
@@ -180,6 +181,30 @@ impl Tenant {
             People::Lark(people) => people.message(words, at),
             People::Slack(people) => people.message(words, at),
         }
+    }
+
+    /// A message as the platform lists it afterwards.
+    #[must_use]
+    pub fn listed(&self, event: &Event) -> Value {
+        match &self.people {
+            People::Lark(_) => lark::listed(&event.body["event"]),
+            People::Slack(_) => event.body["event"].clone(),
+        }
+    }
+
+    /// A message with files, each with its id and the address under which Slack gives it out. On Lark a message is one file, or words.
+    #[must_use]
+    pub fn with_files(&self, mut event: Event, files: &[(&str, &PlayedFile, String)]) -> Event {
+        match &self.people {
+            People::Lark(_) => {
+                if let Some((key, file, _)) = files.first() {
+                    lark::attach(&mut event.body["event"]["message"], key, file);
+                }
+            }
+            // The other telling of a mention comes without them.
+            People::Slack(_) => slack::attach(&mut event.body["event"], files),
+        }
+        event
     }
 
     /// Somebody presses the button `value` of a card, as [`super::Posted::button`] gives it. On Lark `feedback` fills the

@@ -39,6 +39,25 @@ pub enum Fault {
     Delay(Duration),
 }
 
+/// A message of a person, as the platform lists it.
+#[derive(Clone, Debug)]
+pub(super) struct Heard {
+    pub(super) chat: String,
+    pub(super) thread: Option<String>,
+    pub(super) message: Value,
+}
+
+/// A file of a person.
+#[derive(Clone, Debug, Default)]
+pub struct PlayedFile {
+    /// Its name.
+    pub name: String,
+    /// Its media type.
+    pub media_type: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
 /// A played platform's memory, shared by its handlers, its people and the test.
 #[derive(Clone, Debug)]
 pub struct Stage {
@@ -57,6 +76,10 @@ pub(super) struct Memory {
     pub(super) chats: BTreeMap<String, String>,
     /// The members of user groups and departments, by the group's id.
     pub(super) groups: BTreeMap<String, Vec<String>>,
+    /// What people said, as the platform lists it, with its chat and thread.
+    pub(super) heard: Vec<Heard>,
+    /// What people sent, by the id of the file.
+    pub(super) files: BTreeMap<String, PlayedFile>,
     /// People to whom the bot cannot write.
     pub(super) unreachable: BTreeSet<String>,
     faults: Vec<(String, Fault)>,
@@ -125,6 +148,17 @@ impl Stage {
     pub fn set_group(&self, id: &str, members: &[&str]) {
         let members = members.iter().map(|id| (*id).to_owned()).collect();
         self.lock().groups.insert(id.to_owned(), members);
+    }
+
+    /// From now on the platform lists this message among those of `chat`, in `thread` if that is given. See [`super::Tenant::listed`].
+    pub fn hear(&self, chat: &str, thread: Option<&str>, message: Value) {
+        let (chat, thread) = (chat.to_owned(), thread.map(str::to_owned));
+        self.lock().heard.push(Heard { chat, thread, message });
+    }
+
+    /// From now on the platform gives out this file under `id`.
+    pub fn put_file(&self, id: &str, file: PlayedFile) {
+        self.lock().files.insert(id.to_owned(), file);
     }
 
     /// From now on the bot cannot write to `user`.

@@ -95,6 +95,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::NoStepsKept {}
         | Notice::TooLong { .. }
         | Notice::NotText {}
+        | Notice::FilesNotTaken { .. }
         | Notice::TooManyRounds {}
         | Notice::BudgetExhausted {} => "warning",
         Notice::UnknownReview {}
@@ -108,6 +109,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::Internal { .. } => "error",
         Notice::Queued { .. }
         | Notice::Steered {}
+        | Notice::FilesSeen {}
         | Notice::Reminder { .. }
         | Notice::Escalated { .. }
         | Notice::Cancelled {}

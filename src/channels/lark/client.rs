@@ -2,11 +2,12 @@
 
 mod answer;
 mod rates;
+mod reading;
 mod token;
 
 use std::sync::Arc;
 
-use countersign_agent::domain::{ChannelKind, Clock, Locale, Millis, Outbound, OutboxOp, ReactionMark};
+use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
 use reqwest::{Method, Url};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -16,7 +17,7 @@ use super::{card::card, escape};
 use crate::channels::card::Surface;
 use crate::channels::plain::{TextMarkup, chat_text};
 use crate::channels::rates::Limiter;
-use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, Receipt};
+use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, Receipt};
 use crate::config::LarkSecrets;
 pub(super) use answer::{LarkFailure, send as call};
 use rates::rates;
@@ -37,6 +38,8 @@ pub struct LarkClient {
     templates: Arc<Templates>,
     tokens: Tokens,
     limiter: Limiter,
+    /// Our own messages name it as their sender.
+    app_id: String,
 }
 
 impl LarkClient {
@@ -49,6 +52,7 @@ impl LarkClient {
             http,
             templates,
             limiter: Limiter::default(),
+            app_id: secrets.app_id.clone(),
         }
     }
 
@@ -239,6 +243,18 @@ impl Channel for LarkClient {
 
     fn group_members<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<Vec<String>, DeliveryError>> {
         Box::pin(self.members(group))
+    }
+
+    fn read_chat<'a>(&'a self, look: &'a ChatLook<'a>) -> BoxFuture<'a, Result<ChatPage, DeliveryError>> {
+        Box::pin(self.read_messages(look))
+    }
+
+    fn read_answered<'a>(&'a self, answered: &'a str, bot: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, DeliveryError>> {
+        Box::pin(self.read_chain(answered, bot))
+    }
+
+    fn fetch_file<'a>(&'a self, file: &'a FileRef) -> BoxFuture<'a, Result<FileStream, DeliveryError>> {
+        Box::pin(self.open_file(file))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign_agent::domain::Mention;
+use countersign_agent::domain::{FileRef, Mention};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -11,10 +11,47 @@ use crate::channels::strict_json;
 
 /// Longest mention key; real ones are `@_user_12`.
 const MAX_KEY: usize = 64;
+/// Longest key of a file, and longest name, in characters.
+const MAX_FILE_KEY: usize = 256;
+const MAX_FILE_NAME: usize = 200;
+/// Most files of a post that are noted. More than are taken, so that the person hears of the rest.
+const MAX_FILES: usize = 64;
 
 #[derive(Deserialize)]
 struct Text {
     text: String,
+}
+
+/// The content of a file, an image, an audio or a video; an element of a post that shows one.
+#[derive(Default, Deserialize)]
+struct Attached {
+    file_key: Option<String>,
+    image_key: Option<String>,
+    file_name: Option<String>,
+}
+
+impl Attached {
+    /// The file, if `kind` is one that the platform gives out.
+    fn file_ref(self, kind: &str) -> Option<FileRef> {
+        let image = matches!(kind, "image" | "img");
+        let (id, name) = match kind {
+            "image" | "img" => (self.image_key?, String::from("image")),
+            "file" => (self.file_key?, self.file_name.unwrap_or_default()),
+            "media" => (self.file_key?, self.file_name.unwrap_or_else(|| String::from("video.mp4"))),
+            "audio" => (self.file_key?, String::from("audio.opus")),
+            _ => return None,
+        };
+        let is_key = (1..=MAX_FILE_KEY).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+        is_key.then(|| FileRef {
+            id,
+            message_id: String::new(),
+            name: name.chars().filter(|c| *c != '\0').take(MAX_FILE_NAME).collect(),
+            media_type: String::new(),
+            bytes: None,
+            image,
+            url: None,
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -32,6 +69,8 @@ struct Element {
     user_name: Option<String>,
     language: Option<String>,
     emoji_type: Option<String>,
+    #[serde(flatten)]
+    attached: Attached,
 }
 
 /// Reads `content` (itself JSON text) of a message of type `kind`. Only texts and posts are looked into.
@@ -40,7 +79,10 @@ struct Element {
 /// A reason for the log.
 pub(super) fn read_content(kind: &str, content: Option<&str>) -> Result<Content, &'static str> {
     if !matches!(kind, "text" | "post") {
-        return Ok(Content::attachment(kind));
+        let mut attachment = Content::attachment(kind);
+        let file: Option<Attached> = content.filter(|text| strict_json::check(text.as_bytes()).is_ok()).and_then(object);
+        attachment.files = file.and_then(|file| file.file_ref(kind)).into_iter().collect();
+        return Ok(attachment);
     }
     let content = content.ok_or("content missing or not a string")?;
     strict_json::check(content.as_bytes()).map_err(|_| "content is not a JSON object")?;
@@ -163,6 +205,8 @@ impl Flat {
             other => {
                 self.attachments = true;
                 self.content.text.push_str(&Content::attachment(other).text);
+                let file = element.attached.file_ref(other).filter(|_| self.content.files.len() < MAX_FILES);
+                self.content.files.extend(file);
             }
         }
     }

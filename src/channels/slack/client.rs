@@ -5,12 +5,13 @@
 
 mod answer;
 mod method;
+mod reading;
 mod search;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, Locale, Millis, Outbound, OutboxOp, ReactionMark};
+use countersign_agent::domain::{ChannelKind, ChatMessage, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -19,10 +20,11 @@ use serde_json::{Value, json};
 use super::blocks::slack_message;
 use super::fallback::{fallback, whisper};
 use crate::channels::rates::Limiter;
-use crate::channels::{BatchSizes, BoxFuture, Channel, Delivery, DeliveryError, Receipt};
+use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, Receipt};
 use crate::config::SlackSecrets;
 pub(super) use answer::SlackFailure;
 use method::Method;
+use reading::Names;
 
 /// Pages of a chat that are looked through for a message of ours, and messages on each.
 const PAGES: usize = 3;
@@ -36,6 +38,7 @@ pub struct SlackClient {
     http: reqwest::Client,
     templates: Arc<Templates>,
     limiter: Limiter,
+    names: Names,
 }
 
 impl SlackClient {
@@ -49,6 +52,7 @@ impl SlackClient {
             http,
             templates,
             limiter: Limiter::default(),
+            names: Names::default(),
         }
     }
 
@@ -310,6 +314,19 @@ impl Channel for SlackClient {
 
     fn group_members<'a>(&'a self, group: &'a str) -> BoxFuture<'a, Result<Vec<String>, DeliveryError>> {
         Box::pin(self.members(group))
+    }
+
+    fn read_chat<'a>(&'a self, look: &'a ChatLook<'a>) -> BoxFuture<'a, Result<ChatPage, DeliveryError>> {
+        Box::pin(self.read_messages(look))
+    }
+
+    /// A reply stands in a thread, whose messages [`Channel::read_chat`] gives.
+    fn read_answered<'a>(&'a self, _answered: &'a str, _bot: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, DeliveryError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn fetch_file<'a>(&'a self, file: &'a FileRef) -> BoxFuture<'a, Result<FileStream, DeliveryError>> {
+        Box::pin(self.open_file(file))
     }
 }
 

@@ -1,7 +1,10 @@
 //! Events of the Events API in our words.
 
 use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
+use super::chat_message::{files, quoted};
 use super::text::SlackText;
 use super::wire::{
     Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, Version, first_id, has_items, is_there, moment,
@@ -170,10 +173,17 @@ fn message(mut origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackR
         None if attached.is_some() => String::new(),
         None => return Err(UNREADABLE),
     };
-    let message = SlackText::parse(&text)
+    let mut message = SlackText::parse(&text)
         .attached(attached)
         .into_message(Some(event.ts), chat_type, replies_to);
+    message.files = files(&parsed(event.files));
+    message.quoted = quoted(&parsed(event.attachments));
     Ok(origin.inbound(chat, thread, sender, at, InboundBody::Message(message)))
+}
+
+/// A list of the event, of whatever shape.
+fn parsed(list: Option<&RawValue>) -> Value {
+    list.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 /// `app_mention` brings no type; ids of direct messages begin with a D.

@@ -24,6 +24,8 @@ fn message(text: &str, mentions: &[(&str, &str)]) -> InboundMessage {
         replies_to: Vec::new(),
         attachment_only: false,
         truncated: false,
+        files: Vec::new(),
+        quoted: Vec::new(),
     }
 }
 

@@ -145,6 +145,7 @@ fn said(text: &str) -> MessageContext {
         command: ChatCommand::parse(&said),
         said,
         attachment_only: false,
+        files: false,
         truncated: false,
         rights: Rights::for_test(Approvers::Requester, &[]),
         group_all: false,

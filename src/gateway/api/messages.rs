@@ -97,6 +97,8 @@ pub(in crate::gateway) async fn accept(gateway: &Gateway, message: NewMessage) -
             replies_to: Vec::new(),
             attachment_only: false,
             truncated: false,
+            files: Vec::new(),
+            quoted: Vec::new(),
         }),
     };
     gateway.ledger.accept(&inbound).await?;

@@ -82,7 +82,8 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
         Event::TurnCompleted { .. } => word("console.turn.completed"),
         Event::TurnFailed { .. } => word("console.turn.failed"),
         Event::TurnCancelled { .. } => word("console.turn.cancelled"),
-        Event::AssistantText { .. }
+        Event::Attachment { .. }
+        | Event::AssistantText { .. }
         | Event::PlanUpdated { .. }
         | Event::PlanProgress { .. }
         | Event::TodosUpdated { .. }

@@ -39,6 +39,8 @@ pub fn says(id: &str, sender: &str, text: &str) -> Words {
         replies_to: Vec::new(),
         attachment_only: false,
         truncated: false,
+        files: Vec::new(),
+        quoted: Vec::new(),
     };
     Words {
         inbound: inbound(id, sender, InboundBody::Message(body)),

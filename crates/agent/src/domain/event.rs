@@ -100,6 +100,8 @@ pub enum Event {
     TurnFailed { reason: TurnReason },
     /// Stopped.
     TurnCancelled { reason: TurnReason },
+    /// A file came with the request (`kind` is `in`), or was sent to the chat (`out`).
+    Attachment { name: String, bytes: u64, kind: String },
     /// The model said something, with calls or as its answer; in plan mode perhaps while it carried out a step.
     AssistantText {
         text: String,
@@ -193,6 +195,7 @@ impl Event {
             | Self::TurnCompleted { .. }
             | Self::TurnFailed { .. }
             | Self::TurnCancelled { .. }
+            | Self::Attachment { .. }
             | Self::PlanContinuation { .. }
             | Self::ContinuationProgress { .. }
             | Self::ActionStatus { .. }

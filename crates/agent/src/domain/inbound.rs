@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::{ActionId, Conversation, GateId, Millis};
+use super::{ActionId, ChatMessage, Conversation, FileRef, GateId, Millis};
 
 /// One verified thing that came in. Identity (`sender`, `conversation`) comes from the signed envelope only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +117,12 @@ pub struct InboundMessage {
     /// The text was longer than we take; `text` is its beginning.
     #[serde(default)]
     pub truncated: bool,
+    /// Its files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileRef>,
+    /// The messages that it forwards or quotes, as far as the event holds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quoted: Vec<ChatMessage>,
 }
 
 /// One mention inside a message.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Picture;
+
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,6 +37,9 @@ pub struct Message {
     pub role: Role,
     /// The text; may be empty when there are calls.
     pub content: String,
+    /// Pictures of a user's message. A model that does not see is sent the text alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
     /// Calls of an assistant message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
@@ -56,6 +61,7 @@ impl Message {
         Self {
             role,
             content: content.into(),
+            pictures: Vec::new(),
             calls: Vec::new(),
             call_id: None,
             raw: None,

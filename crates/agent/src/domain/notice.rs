@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DecisionKind, GateKind, StepStatus};
+use super::{DecisionKind, FileProblem, GateKind, StepStatus};
 
 /// The rule of the settings that bars a person from deciding in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +48,10 @@ pub enum AwayProblem {
 pub enum Notice {
     /// Your message waits for the running task.
     Queued { position: u32 },
+    /// Files of a message without words are there; what is to be done with them is not said yet.
+    FilesSeen {},
+    /// These files of the request were not taken: name and reason.
+    FilesNotTaken { files: Vec<(String, FileProblem)> },
     /// Your words were handed to the running task.
     Steered {},
     /// The queue of this lane is full; the message was not taken.

@@ -279,6 +279,7 @@ impl AgentBuilder {
             model: self.model,
             system_prompt: self.system_prompt,
             parallel_tool_calls: self.parallel_tool_calls,
+            vision: true,
         };
         let tools = Toolbox::new(self.tools, &BTreeMap::new());
         #[cfg(feature = "mcp")]

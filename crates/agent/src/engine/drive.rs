@@ -29,6 +29,8 @@ pub struct CallSetup {
     pub system_prompt: String,
     /// May it ask for several calls at once?
     pub parallel_tool_calls: bool,
+    /// Is it shown pictures?
+    pub vision: bool,
 }
 
 /// Gives the rules in force.

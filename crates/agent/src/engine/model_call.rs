@@ -99,7 +99,11 @@ impl Engine {
             chat: run.journal.chat(),
             prompts: &self.templates,
         };
-        reducer::prompt(run.turn, &env, &call_setup.system_prompt, history, room)
+        let mut messages = reducer::prompt(run.turn, &env, &call_setup.system_prompt, history, room);
+        if !call_setup.vision {
+            messages.iter_mut().for_each(|message| message.pictures.clear());
+        }
+        messages
     }
 
     /// Makes the request shorter, for this call and for the next ones. `false` means nothing more can go.

@@ -40,6 +40,8 @@ pub struct ModelLive {
     pub timeout: Duration,
     /// `parallel_tool_calls`.
     pub parallel_tool_calls: bool,
+    /// `vision`.
+    pub vision: bool,
 }
 
 /// The protocol that a server speaks.

@@ -53,7 +53,7 @@ pub(in crate::model) fn body(model: &str, request: &ChatRequest, delivery: Deliv
 fn message(message: &Message) -> Value {
     match message.role {
         Role::System => json!({"role": "system", "content": message.content}),
-        Role::User => json!({"role": "user", "content": message.content}),
+        Role::User => json!({"role": "user", "content": said(message)}),
         Role::Tool => json!({
             "role": "tool",
             "tool_call_id": message.call_id.as_deref().unwrap_or_default(),
@@ -61,6 +61,19 @@ fn message(message: &Message) -> Value {
         }),
         Role::Assistant => assistant(message),
     }
+}
+
+/// The words of a person, with the pictures beside them as parts.
+fn said(message: &Message) -> Value {
+    if message.pictures.is_empty() {
+        return json!(message.content);
+    }
+    let words = json!({"type": "text", "text": message.content});
+    let pictures = message.pictures.iter().map(|picture| {
+        let url = format!("data:{};base64,{}", picture.media_type, picture.data);
+        json!({"type": "image_url", "image_url": {"url": url}})
+    });
+    std::iter::once(words).chain(pictures).collect()
 }
 
 fn assistant(message: &Message) -> Value {

@@ -85,6 +85,7 @@ impl Remote {
             api_key: key.into(),
             timeout: Duration::from_secs(300),
             parallel_tool_calls: true,
+            vision: true,
         };
         Ok(Self::new(http, &settings))
     }

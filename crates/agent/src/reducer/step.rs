@@ -79,6 +79,7 @@ impl<'a> Reducer<'a> {
         let task = plain(&self.turn.state.task);
         self.append(Message::text(Role::User, task));
         self.emit(Event::TurnStarted {}, "Turn started");
+        self.tell_of_files();
         self.ask_model();
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::stored::SCHEMA_VERSION;
 use super::{Capsule, OpenCall, PlanRun, Reported};
 use crate::domain::{
-    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Mode, Plan, Policy, Todo, TurnReason, TurnStatus,
+    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Mode, Plan, Policy, ReceivedFile, Todo, TurnReason, TurnStatus,
 };
 
 /// Plans after the first that the model may make of its own accord.
@@ -80,6 +80,9 @@ pub struct TurnState {
     pub mailbox: Vec<String>,
     /// The request message was edited after the turn had read it.
     pub request_edited: bool,
+    /// The files that came with the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<ReceivedFile>,
     /// The final words, or those of a last call whose limit a person may extend.
     pub answer: Option<String>,
     /// What later turns of a shared session remember of this one.
@@ -321,6 +324,7 @@ pub fn begin(beginning: Beginning) -> Turn {
         replies: Replies::default(),
         mailbox: Vec::new(),
         request_edited: false,
+        files: Vec::new(),
         answer: None,
         capsule: None,
     };

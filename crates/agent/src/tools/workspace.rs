@@ -26,13 +26,13 @@ pub(super) const MAX_ENTRIES: usize = 1000;
 const MAX_DEPTH: usize = 16;
 const MAX_PATH_BYTES: usize = 1024;
 /// Name of a file that is being written; not listed, never a target.
-const UNFINISHED: &str = ".countersign-";
+pub(super) const UNFINISHED: &str = ".countersign-";
 
 /// The folder that the file tools may use.
 #[derive(Debug)]
 pub(super) struct Workspace {
-    root: Dir,
-    ids: Ids,
+    pub(super) root: Dir,
+    pub(super) ids: Ids,
 }
 
 /// An entry of a listing.

@@ -229,12 +229,12 @@ impl MembersQuery {
 }
 
 /// Every call but the one for a token: its fault, then its token. `Err` is the answer; `Ok(true)`: do the work, lose the answer.
-async fn begin(shared: &Shared, endpoint: &str, headers: &HeaderMap, body: &Value) -> Result<bool, Response> {
+pub(super) async fn begin(shared: &Shared, endpoint: &str, headers: &HeaderMap, body: &Value) -> Result<bool, Response> {
     let lost = shared.stage.begin_call(endpoint, body, fault_answer).await?;
     refuse(shared, headers).map_or(Ok(lost), Err)
 }
 
-fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
+pub(super) fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
     match fault {
         Fault::Answer { status, code, .. } => {
             let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_REQUEST);
@@ -301,14 +301,14 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
     finish(json!({ "message_id": id, "chat_id": chat, "create_time": at.to_string() }), lost)
 }
 
-fn finish(data: Value, lost: bool) -> Response {
+pub(super) fn finish(data: Value, lost: bool) -> Response {
     if lost {
         return broken();
     }
     Json(json!({ "code": 0, "msg": "success", "data": data })).into_response()
 }
 
-fn failure(code: i64, message: &str) -> Response {
+pub(super) fn failure(code: i64, message: &str) -> Response {
     (StatusCode::BAD_REQUEST, Json(json!({ "code": code, "msg": message }))).into_response()
 }
 

@@ -1,9 +1,12 @@
 //! What the bot does: it posts, repaints, whispers, opens forms, marks, and reads back people, threads and channels.
 
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use countersign_agent::domain::Millis;
 use serde_json::{Value, json};
 
-use super::handlers::{Answer, Refusal, text};
+use super::handlers::{Answer, Refusal, fault_answer, text};
 use super::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, Shared, TEAM};
 use crate::check_message;
 use crate::posted::{Form, Note, Posted, words};
@@ -252,32 +255,70 @@ pub(super) fn replies(shared: &Shared, arguments: &Value) -> Answer {
     if !shared.workspace.knows(channel, root) {
         return Err(Refusal::fair("thread_not_found"));
     }
-    let mut messages = ours(shared, channel, arguments, |thread| thread == Some(root));
-    messages.insert(0, json!({ "type": "message", "ts": root, "thread_ts": root }));
+    let mut messages = listed(shared, channel, arguments, |thread, ts| thread == Some(root) && ts != root);
+    let head = listed(shared, channel, &json!({}), |_, ts| ts == root).pop();
+    messages.insert(0, head.unwrap_or_else(|| json!({ "type": "message", "ts": root, "thread_ts": root })));
     page(messages, arguments)
 }
 
 /// `conversations.history`: what stands in the channel itself, newest first.
 pub(super) fn history(shared: &Shared, arguments: &Value) -> Answer {
     let channel = text(arguments, "channel")?;
-    let mut messages = ours(shared, channel, arguments, |thread| thread.is_none());
+    let mut messages = listed(shared, channel, arguments, |thread, _| thread.is_none());
     messages.reverse();
     page(messages, arguments)
 }
 
-/// The bot's messages of a channel that are later than `oldest`, with their metadata if that is asked for.
-fn ours(shared: &Shared, channel: &str, arguments: &Value, wanted: impl Fn(Option<&str>) -> bool) -> Vec<Value> {
+/// The messages of a channel between `oldest` and `latest`, oldest first; the bot's with their metadata if that is asked for.
+fn listed(shared: &Shared, channel: &str, arguments: &Value, wanted: impl Fn(Option<&str>, &str) -> bool) -> Vec<Value> {
     let flag = |name: &str| ["true", "1"].contains(&arguments[name].as_str().unwrap_or_default());
     let oldest = micros(arguments["oldest"].as_str().unwrap_or("0"));
+    let latest = arguments["latest"].as_str().map_or(i64::MAX, micros);
+    let between = |ts: &str| {
+        let at = micros(ts);
+        (at > oldest && at < latest) || (flag("inclusive") && (at == oldest || at == latest))
+    };
     let memory = shared.stage.lock();
-    let messages = memory.in_channel(channel).filter(|message| wanted(message.reply_to.as_deref()));
+    let ours = memory.in_channel(channel).filter(|message| wanted(message.reply_to.as_deref(), &message.id));
+    let ours = ours.filter(|message| between(&message.id)).map(|message| {
+        let key = flag("include_all_metadata").then_some(message.uuid.as_str());
+        seen(&message.id, message.reply_to.as_deref(), &message.content, key)
+    });
+    let theirs = memory.heard.iter().filter(|heard| heard.chat == channel).filter(|heard| {
+        let ts = heard.message["ts"].as_str().unwrap_or_default();
+        wanted(heard.thread.as_deref(), ts) && between(ts)
+    });
+    let mut messages: Vec<Value> = ours.chain(theirs.map(|heard| heard.message.clone())).collect();
+    messages.sort_by_key(|message| micros(message["ts"].as_str().unwrap_or_default()));
     messages
-        .filter(|message| micros(&message.id) > oldest || (flag("inclusive") && micros(&message.id) == oldest))
-        .map(|message| {
-            let key = flag("include_all_metadata").then_some(message.uuid.as_str());
-            seen(&message.id, message.reply_to.as_deref(), &message.content, key)
-        })
-        .collect()
+}
+
+/// `files.info`.
+pub(super) fn file_info(shared: &Shared, arguments: &Value, host: &str) -> Answer {
+    let id = text(arguments, "file")?;
+    let memory = shared.stage.lock();
+    let file = memory.files.get(id).ok_or_else(|| Refusal::fair("file_not_found"))?;
+    let url = format!("http://{host}/files/{id}");
+    Ok(json!({ "file": {
+        "id": id, "name": file.name, "mimetype": file.media_type, "size": file.bytes.len(), "url_private_download": url,
+    } }))
+}
+
+/// A file of a person, for whoever has the bot's token; for others a page to sign in at, as the platform gives it.
+pub(super) async fn file(State(shared): State<Shared>, Path(id): Path<String>, headers: HeaderMap) -> Response {
+    if let Err(answer) = shared.stage.begin_call("file", &json!({ "file": id }), fault_answer).await {
+        return answer;
+    }
+    let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let page = || ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], "<html>Sign in</html>").into_response();
+    if given.and_then(|value| value.strip_prefix("Bearer ")) != Some(&*shared.token) {
+        return page();
+    }
+    let file = shared.stage.lock().files.get(&id).cloned();
+    match file {
+        Some(file) => ([(header::CONTENT_TYPE, file.media_type)], file.bytes).into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 fn page(mut messages: Vec<Value>, arguments: &Value) -> Answer {

@@ -68,6 +68,10 @@ async fn serve(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) 
         if method == OPEN {
             return Ok(json!({ "url": format!("{}&app_id={APP_ID}", shared.sockets.address(headers)) }));
         }
+        if method == "files.info" {
+            let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+            return chat::file_info(shared, &arguments, host.unwrap_or_default());
+        }
         act(shared, method, &arguments)
     });
     let answer = match outcome {
@@ -87,7 +91,7 @@ async fn serve(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) 
     if lost { broken() } else { Json(answer).into_response() }
 }
 
-fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
+pub(super) fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
     let (status, error) = match fault {
         Fault::Answer { status: 429, .. } => (StatusCode::TOO_MANY_REQUESTS, "ratelimited"),
         Fault::Answer { status, .. } => {
@@ -134,8 +138,11 @@ fn endpoint(method: &str, arguments: &Value) -> &'static str {
         "reactions.add" => "react",
         "users.info" => "user",
         "usergroups.users.list" => "members",
+        // Without a range from below it is no look for a lost post.
+        "conversations.replies" | "conversations.history" if arguments["oldest"].is_null() => "said_before",
         "conversations.replies" => "replies",
         "conversations.history" => "history",
+        "files.info" => "file_info",
         _ => "unknown",
     }
 }
@@ -151,6 +158,7 @@ fn arguments(method: &str, headers: &HeaderMap, body: &[u8]) -> Answer {
         "usergroups.users.list",
         "conversations.replies",
         "conversations.history",
+        "files.info",
     ]
     .contains(&method);
     let posts = method.starts_with("chat.") || method.starts_with("views.");

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Event, Parcel, Words, with_mentions};
 use crate::seal::{LarkApp, seal};
+use crate::stage::PlayedFile;
 
 /// Key of the tenant that all events name.
 pub const TENANT_KEY: &str = "tk_demo";
@@ -16,6 +17,32 @@ pub(super) struct LarkPeople {
     pub(super) bot: String,
     pub(super) clock: Clock,
     pub(super) ids: Ids,
+}
+
+/// A message as the platform lists it.
+pub(super) fn listed(event: &Value) -> Value {
+    let message = &event["message"];
+    let mentions = message["mentions"].as_array().into_iter().flatten();
+    let mentions: Vec<Value> = mentions
+        .map(|one| json!({ "key": one["key"], "id": one["id"]["open_id"], "id_type": "open_id", "name": one["name"] }))
+        .collect();
+    json!({
+        "message_id": message["message_id"], "root_id": message["root_id"], "parent_id": message["parent_id"],
+        "thread_id": message["thread_id"], "msg_type": message["message_type"], "create_time": message["create_time"],
+        "chat_id": message["chat_id"], "deleted": false, "body": { "content": message["content"] }, "mentions": mentions,
+        "sender": { "id": event["sender"]["sender_id"]["open_id"], "id_type": "open_id", "sender_type": "user", "tenant_key": TENANT_KEY },
+    })
+}
+
+/// Makes a file of the message.
+pub(super) fn attach(message: &mut Value, key: &str, file: &PlayedFile) {
+    let image = file.media_type.starts_with("image/");
+    let content = match image {
+        true => json!({ "image_key": key }),
+        false => json!({ "file_key": key, "file_name": file.name }),
+    };
+    message["message_type"] = json!(if image { "image" } else { "file" });
+    message["content"] = json!(content.to_string());
 }
 
 impl LarkPeople {

@@ -9,6 +9,7 @@ use sha2::Sha256;
 use super::{Event, Parcel, Words, with_mentions};
 use crate::fake_slack::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, TEAM, Workspace};
 use crate::posted::Form;
+use crate::stage::PlayedFile;
 
 /// What a Slack workspace knows.
 #[derive(Clone, Debug)]
@@ -196,6 +197,18 @@ impl SlackPeople {
             body: bytes.into_bytes(),
         }
     }
+}
+
+/// Adds files to the message, as the platform tells of them.
+pub(super) fn attach(message: &mut Value, files: &[(&str, &PlayedFile, String)]) {
+    let file = |(id, file, url): &(&str, &PlayedFile, String)| {
+        json!({
+            "id": id, "name": file.name, "title": file.name, "mimetype": file.media_type, "size": file.bytes.len(), "mode": "hosted",
+            "url_private": url, "url_private_download": url,
+        })
+    };
+    message["subtype"] = json!("file_share");
+    message["files"] = files.iter().map(file).collect();
 }
 
 /// `state` of a message whose boxes of these `ids` are ticked.

@@ -34,6 +34,18 @@ impl LarkFailure {
         })
     }
 
+    /// An answer that came in the place of a file.
+    pub(super) fn of_answer(status: u16, body: &[u8]) -> Self {
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+        let code = body["code"].as_i64();
+        Self {
+            code: code.unwrap_or(0),
+            status: Some(status),
+            error: classify(status, code, body["msg"].as_str().unwrap_or_default(), None),
+        }
+    }
+
     /// The token was not accepted.
     pub(super) fn token_refused(&self) -> bool {
         TOKEN.contains(&self.code) || self.status == Some(StatusCode::UNAUTHORIZED)

@@ -20,6 +20,14 @@ pub(super) enum Method {
     Replies,
     /// `conversations.history`.
     History,
+    /// `conversations.replies`, for what was said before a request.
+    ReadThread,
+    /// `conversations.history`, likewise.
+    ReadChannel,
+    /// `users.info`.
+    Person,
+    /// `files.info`.
+    FileInfo,
     /// `views.open`.
     OpenView,
     /// `conversations.open`.
@@ -45,6 +53,12 @@ const REACT: Rate = tier(1200, 9);
 const REACTIONS: &[(&str, Rate)] = &[("reactions.add", REACT)];
 /// Tier 3 for both ways of looking.
 const LOOK: &[(&str, Rate)] = &[("conversations", tier(1200, 4))];
+/// Tier 3, beside the looks for a lost post, which are rare.
+const THREAD: &[(&str, Rate)] = &[("conversations.replies", tier(1500, 9))];
+const HISTORY: &[(&str, Rate)] = &[("conversations.history", tier(1500, 9))];
+/// Tier 4, 100 a minute.
+const PERSON: &[(&str, Rate)] = &[("users.info", tier(700, 29))];
+const FILE: &[(&str, Rate)] = &[("files.info", tier(700, 9))];
 /// Tier 4, 100 a minute.
 const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
 /// Tier 3.
@@ -75,8 +89,10 @@ impl Method {
             Self::Update => "chat.update",
             Self::Whisper => "chat.postEphemeral",
             Self::React => "reactions.add",
-            Self::Replies => "conversations.replies",
-            Self::History => "conversations.history",
+            Self::Replies | Self::ReadThread => "conversations.replies",
+            Self::History | Self::ReadChannel => "conversations.history",
+            Self::Person => "users.info",
+            Self::FileInfo => "files.info",
             Self::OpenView => "views.open",
             Self::OpenDirect => "conversations.open",
             Self::Identity => "auth.test",
@@ -97,6 +113,10 @@ impl Method {
             Self::React => REACTIONS,
             Self::Whisper => WHISPER,
             Self::Replies | Self::History => LOOK,
+            Self::ReadThread => THREAD,
+            Self::ReadChannel => HISTORY,
+            Self::Person => PERSON,
+            Self::FileInfo => FILE,
             Self::GroupMembers => GROUPS,
             Self::OpenDirect => DIRECT,
             Self::Post | Self::OpenView | Self::Identity | Self::OpenSocket => &[],

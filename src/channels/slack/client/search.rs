@@ -30,7 +30,12 @@ pub(super) fn next_page(page: &Value) -> Option<String> {
 
 /// The platform's way to write a moment, five seconds earlier: its clock is not ours.
 pub(super) fn oldest(since: Millis) -> String {
-    let at = (since.0 - 5_000).max(0);
+    spelled(Millis(since.0 - 5_000))
+}
+
+/// The platform's way to write a moment.
+pub(super) fn spelled(at: Millis) -> String {
+    let at = at.0.max(0);
     format!("{}.{:06}", at / 1000, at % 1000 * 1000)
 }
 

@@ -20,7 +20,7 @@ pub(super) fn messages(log: &[Message]) -> (String, Vec<Value>) {
                 message.content.clone_into(&mut system);
                 continue;
             }
-            Role::System | Role::User => ("user", words(&message.content)),
+            Role::System | Role::User => ("user", shown(message)),
             Role::Tool => ("user", vec![result(message)]),
             Role::Assistant => ("assistant", said(message)),
         };
@@ -55,6 +55,14 @@ pub(super) fn raw(blocks: &[Value]) -> Option<Value> {
     });
     let places: Vec<Value> = places.collect();
     foreign.then(|| json!({RAW: places}))
+}
+
+/// The words of a person, and the pictures beside them.
+fn shown(message: &Message) -> Vec<Value> {
+    let pictures = message.pictures.iter().map(|picture| {
+        json!({"type": "image", "source": {"type": "base64", "media_type": picture.media_type, "data": picture.data}})
+    });
+    words(&message.content).into_iter().chain(pictures).collect()
 }
 
 /// A text without anything but blanks is refused by the server.

@@ -1,0 +1,204 @@
+//! Reading what was said, and fetching what was sent.
+
+use std::time::Duration;
+
+use countersign_agent::domain::{ChatMessage, ChatType, FileRef, Millis};
+use reqwest::{Method, Url};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+
+use super::answer::LarkFailure;
+use super::rates::rates;
+use super::{LarkClient, is_id};
+use crate::channels::lark::content::read_content;
+use crate::channels::lark::wire::moment;
+use crate::channels::{ChatLook, ChatPage, DeliveryError, FileStream};
+
+/// How long reading waits for the platform's rates: a task does without rather than wait.
+const WAIT: Duration = Duration::from_secs(2);
+/// Messages on a page, as many as the platform gives.
+const PAGE: usize = 50;
+/// Pages that are read.
+const PAGES: usize = 3;
+/// How far a chain of answers is followed.
+const HOPS: usize = 5;
+/// Messages of a forwarded bundle that are read, and how deep bundles lie in each other.
+const MAX_FORWARDED: usize = 50;
+const MAX_DEPTH: usize = 3;
+/// Longest text of one message that is kept, and longest name, in characters.
+const MAX_TEXT: usize = 4000;
+const MAX_NAME: usize = 64;
+/// Longest refusal in the place of a file, in bytes.
+const MAX_REFUSAL: usize = 64 << 10;
+
+impl LarkClient {
+    pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
+        let items = self.list(look).await?;
+        let request = items.iter().find(|item| look.request.is_some() && item["message_id"].as_str() == look.request);
+        // The platform counts in seconds. What was said in the second of the request is sorted out here.
+        let until = request.and_then(created).unwrap_or(look.before);
+        let is_before = |item: &&Value| Some(*item) != request && created(item).is_some_and(|at| at <= until);
+        let mut before: Vec<ChatMessage> = items.iter().filter(is_before).filter_map(|item| self.message(item, look.bot)).collect();
+        before.truncate(look.most);
+        before.reverse();
+        Ok(ChatPage {
+            before,
+            request: request.and_then(|item| self.message(item, look.bot)),
+            quoted: Vec::new(),
+        })
+    }
+
+    /// Newest first. A thread is listed to its end: it takes no range of time.
+    async fn list(&self, look: &ChatLook<'_>) -> Result<Vec<Value>, DeliveryError> {
+        let (kind, place) = match look.in_thread {
+            true => ("thread", &look.conversation.thread),
+            false => ("chat", &look.conversation.chat),
+        };
+        let mut query = vec![
+            ("container_id_type", kind.to_owned()),
+            ("container_id", place.clone()),
+            ("sort_type", String::from("ByCreateTimeDesc")),
+            ("page_size", (look.most + 1).min(PAGE).to_string()),
+        ];
+        if !look.in_thread {
+            query.push(("end_time", (look.before.0 / 1000 + 1).to_string()));
+        }
+        let url = format!("{}/open-apis/im/v1/messages", self.base_url);
+        let mut items = Vec::new();
+        for _ in 0..PAGES {
+            let data = self.read(&url, &query).await?;
+            items.extend(data["items"].as_array().into_iter().flatten().cloned());
+            match data["page_token"].as_str().filter(|_| data["has_more"] == true) {
+                Some(next) if items.len() <= look.most => {
+                    query.retain(|(name, _)| *name != "page_token");
+                    query.push(("page_token", next.to_owned()));
+                }
+                _ => break,
+            }
+        }
+        Ok(items)
+    }
+
+    pub(super) async fn read_chain(&self, answered: &str, bot: &str) -> Result<Vec<ChatMessage>, DeliveryError> {
+        let mut chain: Vec<ChatMessage> = Vec::new();
+        let mut next = Some(answered.to_owned());
+        for _ in 0..HOPS {
+            let Some(id) = next.filter(|id| is_id(id)) else { break };
+            let url = format!("{}/open-apis/im/v1/messages/{id}", self.base_url);
+            let data = match self.read(&url, &[]).await {
+                Ok(data) => data,
+                // The beginning of the chain may be gone, or out of sight. What was read counts.
+                Err(error) if chain.is_empty() => return Err(error),
+                Err(_) => break,
+            };
+            let items = data["items"].as_array().cloned().unwrap_or_default();
+            let Some(message) = items.iter().find(|item| item["message_id"] == id.as_str()) else { break };
+            let mut found: Vec<ChatMessage> = self.message(message, bot).into_iter().collect();
+            if message["msg_type"] == "merge_forward" {
+                self.unfold(&items, &id, bot, 0, &mut found);
+            }
+            found.append(&mut chain);
+            chain = found;
+            next = message["parent_id"].as_str().map(str::to_owned);
+        }
+        Ok(chain)
+    }
+
+    /// The messages of the bundle `id`, which the platform lists flat beside it.
+    fn unfold(&self, items: &[Value], id: &str, bot: &str, depth: usize, found: &mut Vec<ChatMessage>) {
+        for item in items.iter().filter(|item| item["upper_message_id"] == id) {
+            if depth == MAX_DEPTH || found.len() > MAX_FORWARDED {
+                return;
+            }
+            found.extend(self.message(item, bot));
+            if let (Some(inner), true) = (item["message_id"].as_str(), item["msg_type"] == "merge_forward") {
+                self.unfold(items, inner, bot, depth + 1, found);
+            }
+        }
+    }
+
+    /// A listed message. `None` for what is deleted, or the platform's own note.
+    fn message(&self, item: &Value, bot: &str) -> Option<ChatMessage> {
+        let kind = item["msg_type"].as_str()?;
+        if item["deleted"] == true || kind == "system" {
+            return None;
+        }
+        let id = item["message_id"].as_str().unwrap_or_default().to_owned();
+        let content = item.pointer("/body/content").and_then(Value::as_str);
+        // What cannot be read is named by its kind.
+        let mut content = read_content(kind, content).or_else(|_| read_content("message", None)).ok()?;
+        for mention in item["mentions"].as_array().into_iter().flatten() {
+            let text = |name: &str| mention[name].as_str().unwrap_or_default().to_owned();
+            content.keyed_mention(text("key"), text("id"), mention["name"].as_str().unwrap_or_default(), None);
+        }
+        let message = content.into_message(Some(id.clone()), ChatType::Group, Vec::new());
+        let sender = &item["sender"];
+        let author = sender["id"].as_str().unwrap_or_default();
+        let names = [&sender["sender_name"], &item["sender_name"]];
+        let name = names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
+        let of_app = sender["sender_type"] == "app";
+        Some(ChatMessage {
+            id,
+            ours: (of_app && author == self.app_id) || (!bot.is_empty() && author == bot),
+            author: match name {
+                Some(name) => format!("{} ({author})", name.chars().take(MAX_NAME).collect::<String>()),
+                None if author.is_empty() => String::from("somebody"),
+                None => author.to_owned(),
+            },
+            at: created(item)?,
+            text: message.addressed("").text.chars().take(MAX_TEXT).collect(),
+            files: message.files,
+        })
+    }
+
+    /// The `data` of a list.
+    async fn read(&self, url: &str, query: &[(&str, String)]) -> Result<Value, DeliveryError> {
+        self.limiter.wait(rates(None), WAIT).await?;
+        let url = Url::parse_with_params(url, query).map_err(|_| DeliveryError::from(LarkFailure::nonsense("base_url")))?;
+        let url = url.as_str().trim_end_matches('?');
+        let mut answer = self.send(Method::GET, url, &Value::Null).await?;
+        Ok(answer["data"].take())
+    }
+
+    pub(super) async fn open_file(&self, file: &FileRef) -> Result<FileStream, DeliveryError> {
+        if !is_id(&file.message_id) || !is_key(&file.id) {
+            return Err(DeliveryError::Gone(String::from("a file without a message")));
+        }
+        self.limiter.wait(rates(None), WAIT).await?;
+        let kind = if file.image { "image" } else { "file" };
+        let url = format!(
+            "{}/open-apis/im/v1/messages/{}/resources/{}?type={kind}",
+            self.base_url, file.message_id, file.id
+        );
+        let token = self.tokens.current().await?;
+        let refused = match self.open_with(&token, &url).await {
+            Err(refused) if refused.token_refused() => refused,
+            outcome => return Ok(outcome?),
+        };
+        tracing::debug!(code = refused.code, "tenant token refused, fetching another");
+        self.tokens.drop_refused(&token).await;
+        let token = self.tokens.current().await?;
+        Ok(self.open_with(&token, &url).await?)
+    }
+
+    async fn open_with(&self, token: &SecretString, url: &str) -> Result<FileStream, LarkFailure> {
+        let request = self.http.get(url).bearer_auth(token.expose_secret());
+        let stream = FileStream::open(request, "Lark").await?;
+        if !stream.is_refusal() && stream.media_type != "application/json" {
+            return Ok(stream);
+        }
+        // A file of JSON comes with another type: only refusals are JSON.
+        let status = stream.status();
+        let refusal = stream.beginning(MAX_REFUSAL).await?;
+        Err(LarkFailure::of_answer(status, &refusal))
+    }
+}
+
+fn created(item: &Value) -> Option<Millis> {
+    moment(item["create_time"].as_str()?)
+}
+
+/// Keys of files stand in paths.
+fn is_key(key: &str) -> bool {
+    (1..=256).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}

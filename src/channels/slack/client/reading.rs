@@ -1,0 +1,179 @@
+//! Reading what was said, and fetching what was sent.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use countersign_agent::domain::{ChatMessage, FileRef};
+use futures_util::future::join_all;
+use reqwest::Url;
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::method::Method;
+use super::{SlackClient, is_ts, search};
+use crate::channels::slack::chat_message::{chat_message, files, quoted};
+use crate::channels::{ChatLook, ChatPage, DeliveryError, FileStream};
+
+/// How long reading waits for the platform's rates: a task does without rather than wait.
+const WAIT: Duration = Duration::from_secs(2);
+/// Messages on a page of a thread, and pages. A thread is listed from its beginning, and its end is what matters.
+const THREAD_PAGE: usize = 200;
+const THREAD_PAGES: usize = 5;
+/// Names that are looked up for one task.
+const NAMES: usize = 20;
+/// How long a name counts, and how many are remembered.
+const NAME_AGE: Duration = Duration::from_hours(24);
+const MAX_NAMES: usize = 10_000;
+/// Where Slack keeps files.
+const FILE_HOSTS: [&str; 2] = ["files.slack.com", "files.slack-gov.com"];
+
+/// Names of people by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Names(Mutex<HashMap<String, (Instant, String)>>);
+
+impl Names {
+    fn known(&self, id: &str) -> Option<String> {
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, name) = names.get(id)?;
+        (since.elapsed() < NAME_AGE).then(|| name.clone())
+    }
+
+    fn note(&self, id: &str, name: &str) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= MAX_NAMES {
+            names.clear();
+        }
+        names.insert(id.to_owned(), (Instant::now(), name.to_owned()));
+    }
+}
+
+impl SlackClient {
+    pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
+        let request = look.request.filter(|ts| is_ts(ts));
+        let latest = request.map_or_else(|| search::spelled(look.before), str::to_owned);
+        let listed = match look.in_thread {
+            true => self.list_thread(look, &latest, request.is_some()).await?,
+            false => self.list_channel(look, &latest, request.is_some()).await?,
+        };
+        let mut page = ChatPage::default();
+        for message in &listed {
+            if request.is_some() && message["ts"].as_str() == request {
+                page.request = chat_message(message, look.bot);
+                page.quoted = quoted(&message["attachments"]);
+            } else {
+                page.before.extend(chat_message(message, look.bot));
+            }
+        }
+        let surplus = page.before.len().saturating_sub(look.most);
+        page.before.drain(..surplus);
+        self.name_authors(&mut page.before).await;
+        Ok(page)
+    }
+
+    /// Oldest first.
+    async fn list_channel(&self, look: &ChatLook<'_>, latest: &str, inclusive: bool) -> Result<Vec<Value>, DeliveryError> {
+        let body = json!({
+            "channel": look.conversation.chat,
+            "latest": latest,
+            "inclusive": inclusive.to_string(),
+            "limit": (look.most + 1).to_string(),
+        });
+        let answer = self.paced(Method::ReadChannel, &look.conversation.chat, &body, WAIT).await?;
+        let mut messages = answer["messages"].as_array().cloned().unwrap_or_default();
+        messages.reverse();
+        Ok(messages)
+    }
+
+    /// Oldest first: the end of the thread, as far as it is at most a thousand messages long.
+    async fn list_thread(&self, look: &ChatLook<'_>, latest: &str, inclusive: bool) -> Result<Vec<Value>, DeliveryError> {
+        let mut body = json!({
+            "channel": look.conversation.chat,
+            "ts": look.conversation.thread,
+            "latest": latest,
+            "inclusive": inclusive.to_string(),
+            "limit": THREAD_PAGE.to_string(),
+        });
+        let mut messages: Vec<Value> = Vec::new();
+        for _ in 0..THREAD_PAGES {
+            let answer = self.paced(Method::ReadThread, &look.conversation.chat, &body, WAIT).await?;
+            messages.extend(answer["messages"].as_array().into_iter().flatten().cloned());
+            let surplus = messages.len().saturating_sub(look.most + 1);
+            messages.drain(..surplus);
+            match search::next_page(&answer) {
+                Some(cursor) => body["cursor"] = json!(cursor),
+                None => break,
+            }
+        }
+        Ok(messages)
+    }
+
+    /// Puts names in the place of ids, as far as the platform tells them now.
+    async fn name_authors(&self, messages: &mut [ChatMessage]) {
+        let mut unknown: Vec<String> = Vec::new();
+        for message in messages.iter() {
+            let id = &message.author;
+            if is_person(id) && self.names.known(id).is_none() && !unknown.contains(id) && unknown.len() < NAMES {
+                unknown.push(id.clone());
+            }
+        }
+        join_all(unknown.iter().map(|id| self.look_up_name(id))).await;
+        for message in messages {
+            if let Some(name) = self.names.known(&message.author) {
+                message.author = format!("{name} ({})", message.author);
+            }
+        }
+    }
+
+    async fn look_up_name(&self, id: &str) {
+        match self.paced(Method::Person, "", &json!({"user": id}), WAIT).await {
+            Ok(answer) => {
+                let user = &answer["user"];
+                let names = [&user["profile"]["display_name"], &user["profile"]["real_name"], &user["real_name"], &user["name"]];
+                if let Some(name) = names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty()) {
+                    self.names.note(id, name);
+                }
+            }
+            Err(refused) => tracing::debug!(error = %refused.error, "a name is not known; the id stands in its place"),
+        }
+    }
+
+    pub(super) async fn open_file(&self, file: &FileRef) -> Result<FileStream, DeliveryError> {
+        let url = match &file.url {
+            Some(url) => url.clone(),
+            None => self.find_file(&file.id).await?,
+        };
+        let url = Url::parse(&url).ok().filter(|url| self.is_file_host(url));
+        let url = url.ok_or_else(|| DeliveryError::Gone(String::from("the file is not on a host of Slack's")))?;
+        let request = self.http.get(url).bearer_auth(self.token.expose_secret());
+        let stream = FileStream::open(request, "Slack").await?;
+        if stream.is_refusal() {
+            let status = stream.status();
+            return Err(DeliveryError::Forbidden(format!("Slack gave no file (HTTP {status}): is the scope files:read there?")));
+        }
+        // Without the scope a page to sign in comes in the place of a file, with 200.
+        if stream.media_type == "text/html" && file.media_type != "text/html" {
+            return Err(DeliveryError::Content(String::from("Slack gave a web page: is the scope files:read there?")));
+        }
+        Ok(stream)
+    }
+
+    /// Where a file is of which only the id is known.
+    async fn find_file(&self, id: &str) -> Result<String, DeliveryError> {
+        let answer = self.paced(Method::FileInfo, "", &json!({"file": id}), WAIT).await?;
+        let found = files(&json!([answer["file"]])).pop().and_then(|file| file.url);
+        found.ok_or_else(|| DeliveryError::Gone(String::from("Slack names no place of the file")))
+    }
+
+    /// Only Slack's own hosts get the token. A played Slack has its files beside its API.
+    fn is_file_host(&self, url: &Url) -> bool {
+        let own = Url::parse(&self.base_url).is_ok_and(|base| base.origin() == url.origin());
+        own || (url.scheme() == "https" && url.host_str().is_some_and(|host| FILE_HOSTS.contains(&host)))
+    }
+}
+
+/// The id of a person, or of an app's user.
+fn is_person(id: &str) -> bool {
+    id.starts_with(['U', 'W']) && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}

@@ -1,0 +1,277 @@
+//! Fetches the files of a request: into the workspace, or into the prompt where there is none.
+
+use std::sync::Arc;
+
+use countersign_agent::domain::{FileOutcome, FileProblem, FileRef, Gathered, ReceivedFile};
+use countersign_agent::tools::Attachments;
+use metrics::counter;
+use tokio::io::AsyncWriteExt as _;
+use tracing::warn;
+
+use super::PlatformSurroundings;
+use super::picture::picture;
+use crate::channels::{Channel, DeliveryError, FileStream};
+use crate::lanes::Request;
+
+/// Files that one task takes.
+const MAX_FILES: usize = 10;
+/// Files that the person is told of beyond these.
+const MAX_TOLD: usize = 40;
+/// Text that goes into the prompt where there is no workspace: all files together, in bytes.
+const MAX_TEXT: usize = 64 << 10;
+/// Pictures that a model is shown for one task.
+const MAX_PICTURES: usize = 4;
+/// The largest image that is made a picture, in bytes.
+const MAX_IMAGE: usize = 20 << 20;
+/// The attachments of all tasks together, in bytes.
+const MAX_STORED: u64 = 4 << 30;
+
+/// Endings of text files, for platforms that tell no media type.
+const TEXT_ENDINGS: [&str; 16] = [
+    "txt", "md", "csv", "tsv", "json", "yaml", "yml", "xml", "html", "htm", "log", "ini", "toml", "sql", "py", "rs",
+];
+
+/// How a file is read.
+#[derive(Clone, Copy)]
+struct Taking {
+    /// Most bytes of it.
+    most: u64,
+    /// Most bytes of it that are kept in memory, for the prompt.
+    kept: usize,
+}
+
+/// A file that came whole.
+struct Taken {
+    media_type: String,
+    bytes: u64,
+    /// Where it is stored.
+    path: Option<String>,
+    /// Its bytes, if they were to be kept.
+    content: Vec<u8>,
+}
+
+impl PlatformSurroundings {
+    pub(super) async fn fetch(
+        &self,
+        channel: &dyn Channel,
+        request: Request<'_>,
+        max_mb: u64,
+        vision: bool,
+        files: Vec<FileRef>,
+    ) -> Gathered {
+        let mut gathered = Gathered::default();
+        let mut room = MAX_TEXT;
+        for (place, file) in files.into_iter().take(MAX_FILES + MAX_TOLD).enumerate() {
+            let show = vision && gathered.pictures.len() < MAX_PICTURES && is_image(&file);
+            let taken = match self.refusal(&file, place, max_mb, show, room) {
+                Some(problem) => Err(problem),
+                None => self.take(channel, request, &file, max_mb, show).await,
+            };
+            let mut received = ReceivedFile {
+                name: if file.name.is_empty() { file.id.clone() } else { file.name.clone() },
+                media_type: file.media_type.clone(),
+                bytes: file.bytes,
+                outcome: FileOutcome::Read,
+            };
+            match taken {
+                Ok(taken) => {
+                    (received.media_type, received.bytes) = (taken.media_type, Some(taken.bytes));
+                    self.use_content(&mut gathered, &mut received, &mut room, place, show, taken.path, taken.content).await;
+                }
+                Err(problem) => received.outcome = FileOutcome::Refused(problem),
+            }
+            count(&received);
+            gathered.files.push(received);
+        }
+        gathered
+    }
+
+    /// Why the file is not even asked for.
+    fn refusal(&self, file: &FileRef, place: usize, max_mb: u64, show: bool, room: usize) -> Option<FileProblem> {
+        if max_mb == 0 {
+            Some(FileProblem::Off)
+        } else if place >= MAX_FILES {
+            Some(FileProblem::TooMany { most: MAX_FILES })
+        } else if file.bytes.is_some_and(|bytes| bytes > max_mb << 20) {
+            Some(FileProblem::TooLarge { most_mb: max_mb })
+        } else if self.attachments.is_none() && !show && (room == 0 || !is_text(file)) {
+            Some(FileProblem::NoWorkspace)
+        } else {
+            None
+        }
+    }
+
+    /// Fetches one file.
+    async fn take(
+        &self,
+        channel: &dyn Channel,
+        request: Request<'_>,
+        file: &FileRef,
+        max_mb: u64,
+        show: bool,
+    ) -> Result<Taken, FileProblem> {
+        let Ok(_place) = self.transfers.acquire().await else {
+            return Err(FileProblem::NotFetched);
+        };
+        let failed = |error: DeliveryError| {
+            warn!(inbox = request.inbox_id, %error, "a file of a request was not fetched");
+            match error {
+                DeliveryError::Content(_) => FileProblem::WrongContent,
+                DeliveryError::Retry { .. } | DeliveryError::Gone(_) | DeliveryError::Forbidden(_) => FileProblem::NotFetched,
+            }
+        };
+        let stream = channel.fetch_file(file).await.map_err(failed)?;
+        let most = max_mb << 20;
+        if stream.announced().is_some_and(|bytes| bytes > most) {
+            return Err(FileProblem::TooLarge { most_mb: max_mb });
+        }
+        let kept = match (show, &self.attachments) {
+            (true, _) => MAX_IMAGE,
+            (false, None) => MAX_TEXT + 1,
+            (false, Some(_)) => 0,
+        };
+        let taking = Taking { most, kept };
+        let taken = match &self.attachments {
+            Some(attachments) => store(attachments, request, file, stream, taking).await?,
+            None => keep(stream, taking).await?,
+        };
+        // A page to sign in at has another length than the file whose place it takes.
+        if file.bytes.is_some_and(|bytes| bytes != taken.bytes) {
+            warn!(inbox = request.inbox_id, announced = file.bytes, came = taken.bytes, "something else came than the file");
+            return Err(FileProblem::WrongContent);
+        }
+        Ok(taken)
+    }
+
+    /// What the model gets of a file that came.
+    #[expect(clippy::too_many_arguments, reason = "it splits what was taken between the two places that keep it")]
+    async fn use_content(
+        &self,
+        gathered: &mut Gathered,
+        received: &mut ReceivedFile,
+        room: &mut usize,
+        place: usize,
+        show: bool,
+        path: Option<String>,
+        content: Vec<u8>,
+    ) {
+        let stored = path.is_some();
+        if let Some(path) = path {
+            received.outcome = FileOutcome::Stored(path);
+        }
+        if show && let Some(picture) = picture(content.clone()).await {
+            gathered.pictures.push((place, picture));
+            return;
+        }
+        if stored {
+            return;
+        }
+        match String::from_utf8(content) {
+            Ok(text) if text.len() <= *room => {
+                *room -= text.len();
+                gathered.texts.push((place, text));
+            }
+            _ => received.outcome = FileOutcome::Refused(FileProblem::NoWorkspace),
+        }
+    }
+}
+
+/// Writes what comes to the folder of the task.
+async fn store(
+    attachments: &Arc<Attachments>,
+    request: Request<'_>,
+    file: &FileRef,
+    mut stream: FileStream,
+    taking: Taking,
+) -> Result<Taken, FileProblem> {
+    let (folder, task, name) = (Arc::clone(attachments), request.inbox_id.to_string(), file.name.clone());
+    let disk = |error: std::io::Error| {
+        warn!(inbox = request.inbox_id, %error, "a file of a request was not stored");
+        FileProblem::NoRoom
+    };
+    let made = tokio::task::spawn_blocking(move || {
+        if folder.size()? > MAX_STORED {
+            return Err(std::io::Error::other("the attachments of all tasks are over the limit"));
+        }
+        folder.create(&task, &name)
+    });
+    let (new, handle) = made.await.map_err(|_| FileProblem::NoRoom)?.map_err(disk)?;
+    let mut handle = tokio::fs::File::from_std(handle);
+    let (mut bytes, mut content) = (0, Vec::new());
+    while let Some(chunk) = next(&mut stream).await? {
+        bytes += chunk.len() as u64;
+        if bytes > taking.most {
+            return Err(too_large(taking));
+        }
+        if content.len() + chunk.len() <= taking.kept {
+            content.extend_from_slice(&chunk);
+        }
+        handle.write_all(&chunk).await.map_err(disk)?;
+    }
+    handle.sync_all().await.map_err(disk)?;
+    // A different length is the sign of a different thing: it never gets the file's name.
+    if file.bytes.is_some_and(|announced| announced != bytes) {
+        return Ok(taken(stream, bytes, None, Vec::new()));
+    }
+    let path = tokio::task::spawn_blocking(move || new.finish()).await;
+    let path = path.map_err(|_| FileProblem::NoRoom)?.map_err(disk)?;
+    let content = if content.len() as u64 == bytes { content } else { Vec::new() };
+    Ok(taken(stream, bytes, Some(path), content))
+}
+
+/// Keeps what comes in memory.
+async fn keep(mut stream: FileStream, taking: Taking) -> Result<Taken, FileProblem> {
+    let mut content = Vec::new();
+    while let Some(chunk) = next(&mut stream).await? {
+        if content.len() + chunk.len() > taking.kept {
+            return Err(FileProblem::NoWorkspace);
+        }
+        content.extend_from_slice(&chunk);
+    }
+    Ok(taken(stream, content.len() as u64, None, content))
+}
+
+fn taken(stream: FileStream, bytes: u64, path: Option<String>, content: Vec<u8>) -> Taken {
+    Taken {
+        media_type: stream.media_type,
+        bytes,
+        path,
+        content,
+    }
+}
+
+async fn next(stream: &mut FileStream) -> Result<Option<bytes::Bytes>, FileProblem> {
+    stream.chunk().await.map_err(|error| {
+        warn!(%error, "a file of a request broke off");
+        FileProblem::NotFetched
+    })
+}
+
+fn too_large(taking: Taking) -> FileProblem {
+    FileProblem::TooLarge {
+        most_mb: taking.most >> 20,
+    }
+}
+
+fn is_image(file: &FileRef) -> bool {
+    file.image || matches!(ending(&file.name).as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp")
+}
+
+fn is_text(file: &FileRef) -> bool {
+    let media = file.media_type.as_str();
+    let by_type = media.starts_with("text/") || matches!(media, "application/json" | "application/xml" | "application/yaml");
+    by_type || TEXT_ENDINGS.contains(&ending(&file.name).as_str())
+}
+
+fn ending(name: &str) -> String {
+    name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default()
+}
+
+fn count(file: &ReceivedFile) {
+    let outcome = match file.outcome {
+        FileOutcome::Stored(_) => "stored",
+        FileOutcome::Read => "read",
+        FileOutcome::Refused(_) => "refused",
+    };
+    counter!("countersign_files_received_total", "outcome" => outcome).increment(1);
+}
