@@ -3,11 +3,13 @@
 mod state;
 mod ledger;
 mod runner;
+mod chat_tools;
 mod begin;
 mod leases;
 mod inspect;
 mod surroundings;
 
+pub use chat_tools::ChatTools;
 pub use inspect::{Details, plan_of};
 pub use runner::{ModelSource, Runner, RunnerParts};
 pub use surroundings::{Request, Surroundings};

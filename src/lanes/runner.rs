@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
 
+use super::chat_tools::ChatTools;
 use super::leases::Leases;
 use super::ledger::{LedgerJournal, SignalWatch};
 use super::state::read;
@@ -48,6 +49,7 @@ enum WorkBreak {
 pub struct Runner {
     pub(super) engine: Engine,
     pub(super) settings: Settings,
+    pub(super) chat_tools: ChatTools,
     pub(super) ledger: Ledger,
     pub(super) surroundings: Option<Arc<dyn Surroundings>>,
     signal_watch: Arc<SignalWatch>,
@@ -82,6 +84,8 @@ pub struct RunnerParts {
     pub tools: Arc<Toolbox>,
     /// What reads the surroundings of a request. Without it a task begins with its words alone.
     pub surroundings: Option<Arc<dyn Surroundings>>,
+    /// Action tools of a task's chat.
+    pub chat_tools: ChatTools,
     /// Models of the settings in force.
     pub models: ModelSource,
     /// Lengths.
@@ -130,6 +134,7 @@ impl Runner {
         Self {
             engine,
             settings: parts.settings,
+            chat_tools: parts.chat_tools,
             ledger: parts.ledger,
             surroundings: parts.surroundings,
             signal_watch: Arc::default(),
@@ -236,7 +241,8 @@ impl Runner {
                 None => Millis::NEVER,
                 Some((journal, mut turn)) => {
                     let span = info_span!("turn", turn.id = %turn.state.turn_id, chat = %lease.conversation.chat);
-                    match Box::pin(self.engine.drive(&journal, &mut turn, stop)).instrument(span).await? {
+                    let engine = self.engine_in(&lease.conversation);
+                    match Box::pin(engine.drive(&journal, &mut turn, stop)).instrument(span).await? {
                         RunEnd::Finished => {
                             lease.turn_id = None;
                             continue;
