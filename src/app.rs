@@ -151,7 +151,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let channels = channels(&boot, &templates, &http, &parts.clock, &clock);
     let attachments = attachments(&boot, &parts.ids)?;
     let platforms: Vec<Arc<dyn Channel>> = vec![Arc::clone(&channels.lark), Arc::<SlackClient>::clone(&channels.slack)];
-    let surroundings = Arc::new(PlatformSurroundings::new(platforms, settings.clone(), attachments.clone()));
+    let surroundings = Arc::new(PlatformSurroundings::new(platforms, settings.clone(), attachments, boot.retention));
     let gateway = Gateway::new(GatewayParts {
         runner: Runner::new(RunnerParts {
             surroundings: Some(surroundings),

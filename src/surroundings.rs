@@ -1,9 +1,12 @@
 //! What surrounds a request: reads what was said before it, and fetches its files. Both within bounds of time and size.
 
 mod files;
+mod history;
 mod picture;
 
-use std::sync::Arc;
+pub use history::{ChatHistory, chat_history_spec};
+
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::{ChatContext, ChatMessage, ChatType, FileRef, Gathered, Millis};
@@ -11,7 +14,7 @@ use countersign_agent::tools::Attachments;
 use futures_util::future::BoxFuture;
 use metrics::counter;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use crate::channels::{Channel, ChatLook, ChatPage, DeliveryError};
@@ -19,13 +22,15 @@ use crate::config::{ChannelLive, Settings};
 use crate::lanes::{Request, Surroundings};
 
 /// Time for reading what was said. A task does not wait longer.
-const READING: Duration = Duration::from_secs(10);
+const READING: Duration = Duration::from_secs(5);
 /// In a chat of two, files that came without words belong to the words that follow within this time (milliseconds).
 const FILES_BEFORE_WORDS_MS: i64 = 10 * 60 * 1000;
 /// How many messages of such a chat are looked through for them.
 const LOOKED_THROUGH: usize = 12;
 /// Files that are fetched at a time, by this process.
 const TRANSFERS: usize = 4;
+/// Between two looks for old attachments.
+const PRUNE_EVERY: Duration = Duration::from_hours(24);
 
 /// Reads from the platforms, and stores files in the workspace.
 #[derive(Debug)]
@@ -35,18 +40,45 @@ pub struct PlatformSurroundings {
     /// Where files are stored. `None`: there is no workspace.
     attachments: Option<Arc<Attachments>>,
     transfers: Semaphore,
+    /// Attachments of this age go.
+    retention: Duration,
+    /// When they were looked through for that.
+    pruned: Mutex<Option<Instant>>,
 }
 
 impl PlatformSurroundings {
-    /// Reads from `platforms`, as `settings` say; stores in `attachments`.
+    /// Reads from `platforms`, as `settings` say; stores in `attachments`, for the time `retention`.
     #[must_use]
-    pub fn new(platforms: Vec<Arc<dyn Channel>>, settings: Settings, attachments: Option<Arc<Attachments>>) -> Self {
+    pub fn new(
+        platforms: Vec<Arc<dyn Channel>>,
+        settings: Settings,
+        attachments: Option<Arc<Attachments>>,
+        retention: Duration,
+    ) -> Self {
         Self {
             platforms,
             settings,
             attachments,
             transfers: Semaphore::new(TRANSFERS),
+            retention,
+            pruned: Mutex::default(),
         }
+    }
+
+    /// Once a day, when a file is to be stored: removes the attachments of tasks whose records are gone.
+    fn prune(&self) {
+        let Some(attachments) = self.attachments.clone() else { return };
+        let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+        if pruned.is_some_and(|at| at.elapsed() < PRUNE_EVERY) {
+            return;
+        }
+        *pruned = Some(Instant::now());
+        let retention = self.retention;
+        tokio::task::spawn_blocking(move || match attachments.prune(retention) {
+            Ok(0) => {}
+            Ok(tasks) => info!(tasks, "old attachments removed"),
+            Err(error) => warn!(%error, "old attachments could not be removed; trying again tomorrow"),
+        });
     }
 
     async fn gather_all(&self, request: Request<'_>) -> Gathered {
@@ -59,6 +91,9 @@ impl PlatformSurroundings {
         let own = live.in_chat(place.channel, &place.chat);
         let mut found = self.read(&**channel, own, request).await;
         let files = std::mem::take(&mut found.files);
+        if !files.is_empty() {
+            self.prune();
+        }
         let vision = live.model_of(live.policy(place.channel, &place.chat).profile.as_deref()).vision;
         let mut gathered = self.fetch(&**channel, request, own.max_file_mb, vision, files).await;
         gathered.context = found.context;

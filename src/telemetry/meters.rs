@@ -211,6 +211,16 @@ pub const METERS: &[Meter] = &[
         "Duration of a tool call",
     ),
     counter(
+        "countersign_context_reads_total",
+        &[label("channel", "lark slack"), label("outcome", "read forbidden gone failed")],
+        "Looks at what was said before a request",
+    ),
+    counter(
+        "countersign_files_received_total",
+        &[label("outcome", "stored read refused")],
+        "Files of requests by what became of them",
+    ),
+    counter(
         "countersign_deliveries_total",
         &[
             CHANNEL,

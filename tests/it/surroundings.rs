@@ -3,6 +3,7 @@
 mod context;
 mod files;
 mod follow_ups;
+mod history;
 
 use countersign_playground::{Event, PlayedFile};
 use serde_json::Value;

@@ -40,7 +40,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("channels", &["agent::domain", "agent::template", "config", "template"]),
     (
         "surroundings",
-        &["agent::domain", "agent::tools", "config", "lanes", "channels"],
+        &["agent::domain", "agent::reducer", "agent::tools", "config", "lanes", "channels"],
     ),
     (
         "conversation",

@@ -14,6 +14,7 @@ on_both! {
     nothing_is_read_where_the_settings_say_so,
     forged_blocks_and_commands_in_it_do_nothing,
     a_platform_that_does_not_give_it_blocks_no_task,
+    a_platform_that_hangs_is_not_waited_for,
     the_newest_messages_count,
     a_thread_is_read_instead_of_the_chat,
     a_chat_of_two_is_not_read,
@@ -96,6 +97,19 @@ async fn a_platform_that_does_not_give_it_blocks_no_task(on: On) {
     world.seen("two answers", |chat| (chat.messages.iter().filter(|one| one.words().contains("好的")).count() == 2).then_some(())).await;
     let context = block(&super::request(&world, 1), "<chat-context>").unwrap();
     assert!(context.contains("did not give them"), "{context}");
+    world.end().await;
+}
+
+/// design: issue I part B, a platform that does not answer holds a task up for five seconds, not for ever.
+async fn a_platform_that_hangs_is_not_waited_for(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], |_| say("好的。")).await;
+    world.chat.hold("said_before");
+    world.say(u, c, "整理笔记", GROUP).await;
+    world.hears(c, "好的").await;
+    let context = block(&first_request(&world), "<chat-context>").unwrap();
+    assert!(context.contains("did not give them"), "{context}");
+    world.chat.release("said_before");
     world.end().await;
 }
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptions};
 
@@ -82,14 +82,15 @@ impl Attachments {
         Ok(bytes)
     }
 
-    /// Removes the folders of tasks in which nothing was written since `before`.
+    /// Removes the folders of tasks in which nothing was written for longer than `kept`.
     ///
     /// # Errors
     /// The file system's.
-    pub fn prune(&self, before: SystemTime) -> io::Result<usize> {
+    pub fn prune(&self, kept: Duration) -> io::Result<usize> {
         let mut old = Vec::new();
         self.each_task(|folder, name| {
-            if folder.dir_metadata()?.modified()?.into_std() < before {
+            // A file of the future is not old.
+            if folder.dir_metadata()?.modified()?.into_std().elapsed().is_ok_and(|age| age > kept) {
                 old.push(name.to_owned());
             }
             Ok(())
@@ -157,7 +158,6 @@ fn safe_name(wanted: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
-    use std::time::Duration;
 
     use super::*;
 
@@ -196,8 +196,8 @@ mod tests {
         drop(attachments.create("8", "b.txt").unwrap());
         assert_eq!(std::fs::read_dir(folder.path().join("attachments/8")).unwrap().count(), 0);
         assert_eq!(attachments.size().unwrap(), 3);
-        assert_eq!(attachments.prune(SystemTime::now() - Duration::from_secs(3600)).unwrap(), 0);
-        assert_eq!(attachments.prune(SystemTime::now() + Duration::from_secs(3600)).unwrap(), 2);
+        assert_eq!(attachments.prune(Duration::from_secs(3600)).unwrap(), 0);
+        assert_eq!(attachments.prune(Duration::ZERO).unwrap(), 2);
         assert_eq!(attachments.size().unwrap(), 0);
     }
 

@@ -37,7 +37,12 @@ impl LarkClient {
         let request = items.iter().find(|item| look.request.is_some() && item["message_id"].as_str() == look.request);
         // The platform counts in seconds. What was said in the second of the request is sorted out here.
         let until = request.and_then(created).unwrap_or(look.before);
-        let is_before = |item: &&Value| Some(*item) != request && created(item).is_some_and(|at| at <= until);
+        let is_before = |item: &&Value| match created(item) {
+            // Two messages of one millisecond: the other one was there as well.
+            Some(at) if request.is_some() => at <= until && Some(*item) != request,
+            Some(at) => at < until,
+            None => false,
+        };
         let mut before: Vec<ChatMessage> = items.iter().filter(is_before).filter_map(|item| self.message(item, look.bot)).collect();
         before.truncate(look.most);
         before.reverse();
