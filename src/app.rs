@@ -143,14 +143,14 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let servers = mcp_servers(&boot, &ledger);
     let settings = Settings::new(live);
     let meters = Meters::install();
-    let chat_tools = toolbox::chat_tools(&boot);
-    let specs = tools.specs().into_iter().chain(chat_tools.specs.iter().cloned());
-    meters.expect_tools(specs.map(|tool| tool.name));
     // Leases and expiries by the time that all processes share; signatures by this machine's, as their platforms expect.
     let clock = ledger.clock().clone();
     let channels = channels(&boot, &templates, &http, &parts.clock, &clock);
     let attachments = attachments(&boot, &parts.ids)?;
     let platforms: Vec<Arc<dyn Channel>> = vec![Arc::clone(&channels.lark), Arc::<SlackClient>::clone(&channels.slack)];
+    let chat_tools = toolbox::chat_tools(&boot, platforms.clone(), &clock);
+    let specs = tools.specs().into_iter().chain(chat_tools.specs.iter().cloned());
+    meters.expect_tools(specs.map(|tool| tool.name));
     let surroundings = Arc::new(PlatformSurroundings::new(platforms, settings.clone(), attachments, boot.retention));
     let gateway = Gateway::new(GatewayParts {
         runner: Runner::new(RunnerParts {

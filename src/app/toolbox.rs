@@ -1,10 +1,14 @@
 //! The tools that the configuration switches on.
 
-use countersign_agent::domain::{EffectClass, ToolSpec};
-use countersign_agent::tools::{Reach, Toolbox, ToolboxError, bash_tool, file_tools, web_tool};
+use std::sync::Arc;
 
+use countersign_agent::domain::{Clock, Conversation, EffectClass, ToolSpec};
+use countersign_agent::tools::{Reach, Tool, Toolbox, ToolboxError, bash_tool, file_tools, web_tool};
+
+use crate::channels::Channel;
 use crate::config::Boot;
 use crate::lanes::ChatTools;
+use crate::surroundings::{ChatHistory, chat_history_spec};
 
 /// The file tools and `run_bash` in the workspace, and `web_fetch` bound to `reach`, as far as `boot` switches them on.
 ///
@@ -38,15 +42,19 @@ pub fn tool_specs(boot: &Boot, reach: &Reach) -> Result<Vec<ToolSpec>, ToolboxEr
 }
 
 /// The tools that act in the chat of a task.
-pub(super) fn chat_tools(boot: &Boot) -> ChatTools {
+pub(super) fn chat_tools(boot: &Boot, platforms: Vec<Arc<dyn Channel>>, clock: &Clock) -> ChatTools {
+    let clock = clock.clone();
     ChatTools {
         specs: chat_specs(boot),
-        ..ChatTools::default()
+        of: Arc::new(move |place: &Conversation| {
+            let channel = platforms.iter().find(|channel| channel.kind() == place.channel);
+            let history = channel.map(|channel| ChatHistory::new(Arc::clone(channel), place.clone(), clock.clone()));
+            history.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect()
+        }),
     }
 }
 
 /// Those tools, as rules and lists know them.
 fn chat_specs(boot: &Boot) -> Vec<ToolSpec> {
-    let specs: Vec<ToolSpec> = Vec::new();
-    specs.into_iter().map(|spec| spec.overridden(&boot.tools.effects)).collect()
+    [chat_history_spec()].into_iter().map(|spec| spec.overridden(&boot.tools.effects)).collect()
 }

@@ -5,11 +5,17 @@ mod files;
 mod follow_ups;
 mod history;
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use countersign_agent::domain::Millis;
 use countersign_playground::{Event, PlayedFile};
 use serde_json::Value;
 
 use crate::support::platform::On;
 use crate::support::world::{To, World};
+
+/// How many messages were overheard so far, in all worlds.
+static OVERHEARD: AtomicI64 = AtomicI64::new(0);
 
 /// The messages of a user in the model's first request of a world.
 fn first_request(world: &World) -> Vec<String> {
@@ -39,7 +45,10 @@ fn block(messages: &[String], tag: &str) -> Option<String> {
 impl World {
     /// Somebody says something that no event tells the bot of; gives its id.
     fn overhears(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> String {
-        let event = self.message(user, chat, text, to);
+        // Each a second after the one before, all of them before what is said from now on.
+        let number = OVERHEARD.fetch_add(1, Ordering::Relaxed) % 3600;
+        let at = Millis(self.clock.now().0 - 3_600_000 + number * 1000);
+        let event = self.message_at(Some(at), user, chat, text, to);
         self.lists(chat, to.thread, &event);
         event.message_id
     }

@@ -59,7 +59,8 @@ impl World {
         self.message_at(None, user, chat, text, to)
     }
 
-    fn message_at(&self, at: Option<Millis>, user: &str, chat: &str, text: &str, to: To<'_>) -> Event {
+    /// Words with the platform time `at`.
+    pub fn message_at(&self, at: Option<Millis>, user: &str, chat: &str, text: &str, to: To<'_>) -> Event {
         let To {
             group,
             mention,

@@ -212,6 +212,7 @@ async fn a_page_to_sign_in_at_is_no_file() {
         let event = world.message(on.user("u1"), on.chat("c1"), "看看这个", GROUP);
         let told = file(name, media, b"abc");
         let event = world.tenant.with_files(event, &[(id, &told, world.slack().file_url(id))]);
+        world.lists(on.chat("c1"), None, &event);
         world.push(&event).await;
         world.hears(on.chat("c1"), &format!("{name}：收到的不是这个文件")).await;
     }
@@ -227,6 +228,7 @@ async fn a_file_elsewhere_is_not_asked_for() {
     let event = world.message(on.user("u1"), on.chat("c1"), "看看这个", GROUP);
     let told = file("a.txt", "text/plain", b"abc");
     let event = world.tenant.with_files(event, &[("F1", &told, format!("http://{}/F1", trap.local_addr().unwrap()))]);
+    world.lists(on.chat("c1"), None, &event);
     world.push(&event).await;
     world.hears(on.chat("c1"), "没能取到").await;
     assert!(trap.accept().now_or_never().is_none(), "somebody connected");

@@ -42,7 +42,7 @@ async fn the_model_reads_on_without_asking(on: On) {
     assert!(second.contains("第一条") && !second.contains("第二条"), "{second}");
     assert!(world.api.get("/api/v1/actions?status=all").await["items"].as_array().unwrap().is_empty(), "a read asks nobody");
     world.api.post("/api/v1/messages", &json!({"chat_id": "web", "user_id": "anna", "text": "整理周报"})).await;
-    crate::support::api::eventually("the console's request", || async { world.model.seen().len() > 3 }).await;
+    crate::support::api::eventually("the console's request", || async { (world.model.seen().len() > 3).then_some(()) }).await;
     let console = world.model.seen()[3].body.clone();
     assert!(!offered(&console).contains("chat_history") && offered(&seen[0].body).contains("chat_history"));
     world.end().await;

@@ -55,6 +55,8 @@ pub(super) async fn list(
     let until = query.end_time.map_or(i64::MAX, |seconds| seconds * 1000);
     let mut items: Vec<Value> = found.map(|heard| heard.message.clone()).filter(|item| created(item) <= until).collect();
     drop(memory);
+    // Of one millisecond, the later one is newer.
+    items.reverse();
     items.sort_by_key(|item| std::cmp::Reverse(created(item)));
     let from: usize = query.page_token.as_deref().and_then(|token| token.parse().ok()).unwrap_or(0);
     let page: Vec<Value> = items.iter().skip(from).take(query.page_size).cloned().collect();

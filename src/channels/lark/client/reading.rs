@@ -39,7 +39,7 @@ impl LarkClient {
         let until = request.and_then(created).unwrap_or(look.before);
         let is_before = |item: &&Value| match created(item) {
             // Two messages of one millisecond: the other one was there as well.
-            Some(at) if request.is_some() => at <= until && Some(*item) != request,
+            Some(at) if look.request.is_some() => at <= until && Some(*item) != request,
             Some(at) => at < until,
             None => false,
         };

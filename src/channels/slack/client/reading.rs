@@ -63,7 +63,9 @@ impl SlackClient {
                 page.request = chat_message(message, look.bot);
                 page.quoted = quoted(&message["attachments"]);
             } else {
-                page.before.extend(chat_message(message, look.bot));
+                // A thread is listed with its first message, whatever range was asked for.
+                let message = chat_message(message, look.bot);
+                page.before.extend(message.filter(|message| request.is_some() || message.at < look.before));
             }
         }
         let surplus = page.before.len().saturating_sub(look.most);
