@@ -47,7 +47,7 @@ pub use foreign::{is_invisible, one_line, visible};
 pub use gate::{FollowUp, Gate};
 pub use gate_kind::GateKind;
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
-pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
+pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention, Reaction, Thumb};
 pub use message::{Message, Role, ToolCall};
 pub use notice::{AwayProblem, Barrier, Notice, StandingLine};
 pub use outbound::{

@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
-use axum::routing::{get, patch, post};
+use axum::routing::{delete, get, patch, post};
 use countersign_agent::domain::Clock;
 
 use super::sockets::Sockets;
@@ -110,6 +110,7 @@ fn routes(shared: Shared) -> Router {
         .route("/open-apis/im/v1/messages/{id}/reply", post(handlers::reply))
         .route("/open-apis/im/v1/messages/{id}", patch(handlers::patch))
         .route("/open-apis/im/v1/messages/{id}/reactions", post(handlers::react))
+        .route("/open-apis/im/v1/messages/{id}/reactions/{mark}", delete(handlers::unreact))
         .route("/callback/ws/endpoint", post(handlers::endpoint))
         .route("/open-apis/contact/v3/users/find_by_department", get(handlers::members))
         .with_state(shared)

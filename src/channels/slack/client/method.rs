@@ -16,6 +16,8 @@ pub(super) enum Method {
     Whisper,
     /// `reactions.add`.
     React,
+    /// `reactions.remove`.
+    Unreact,
     /// `conversations.replies`.
     Replies,
     /// `conversations.history`.
@@ -43,6 +45,8 @@ const UPDATES: &[(&str, Rate)] = &[("chat.update", UPDATE)];
 /// Tier 3.
 const REACT: Rate = tier(1200, 9);
 const REACTIONS: &[(&str, Rate)] = &[("reactions.add", REACT)];
+/// Tier 2, 20 a minute.
+const UNREACTIONS: &[(&str, Rate)] = &[("reactions.remove", tier(3000, 4))];
 /// Tier 3 for both ways of looking.
 const LOOK: &[(&str, Rate)] = &[("conversations", tier(1200, 4))];
 /// Tier 4, 100 a minute.
@@ -75,6 +79,7 @@ impl Method {
             Self::Update => "chat.update",
             Self::Whisper => "chat.postEphemeral",
             Self::React => "reactions.add",
+            Self::Unreact => "reactions.remove",
             Self::Replies => "conversations.replies",
             Self::History => "conversations.history",
             Self::OpenView => "views.open",
@@ -95,6 +100,7 @@ impl Method {
         let wide = match self {
             Self::Update => UPDATES,
             Self::React => REACTIONS,
+            Self::Unreact => UNREACTIONS,
             Self::Whisper => WHISPER,
             Self::Replies | Self::History => LOOK,
             Self::GroupMembers => GROUPS,
