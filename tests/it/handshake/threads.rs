@@ -86,7 +86,7 @@ async fn others_and_words_to_others_are_left_alone(on: On) {
     let request = world.say(u1, c, "写周报", REQUEST).await;
     world.hears(c, "写好了").await;
     world.say(u2, c, "我觉得可以再短", below(on, &request)).await;
-    world.say(u1, c, &format!("{{@{u2}}} 你看呢", u2 = u2), below(on, &request)).await;
+    world.say(u1, c, &format!("{{@{u2}}} 你看呢"), below(on, &request)).await;
     world.say(u1, c, "别的话", ASIDE).await;
     heard(&world).await;
     assert_eq!(world.turns_in(c).await.len(), 1);
