@@ -55,7 +55,7 @@ pub struct Delivery {
 /// What the platform said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// Id of the new message; none for patches and marks.
+    /// Id of the new message, or of the mark; none for patches.
     pub message_id: Option<String>,
     /// The platform's time of the new message.
     pub at: Option<Millis>,

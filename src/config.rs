@@ -7,6 +7,7 @@ mod sections;
 mod hint;
 mod kind;
 mod delivery;
+mod trigger;
 mod problem;
 mod layer;
 mod file;
@@ -48,6 +49,7 @@ pub use settings::{ConfigState, Settings};
 pub use source::Source;
 pub use summary::summary;
 pub use table::{AgentLive, ChannelLive, KEYS, LarkSecrets, Role, Server, SlackSecrets, Tools};
+pub use trigger::GroupTrigger;
 pub use values::Values;
 pub use watch::Watch;
 

@@ -15,6 +15,7 @@ mod load;
 mod notices;
 mod paint;
 mod phrases;
+mod reactions;
 mod rights;
 mod route;
 mod say;

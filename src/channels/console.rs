@@ -38,6 +38,10 @@ impl Channel for ConsoleChannel {
                 at: Some(self.clock.now()),
                 chat: None,
             },
+            OutboxOp::React { undoes: None, .. } => Receipt {
+                message_id: Some(message_id(&delivery.key)),
+                ..Receipt::default()
+            },
             OutboxOp::Patch { .. } | OutboxOp::React { .. } => Receipt::default(),
         };
         Box::pin(std::future::ready(Ok(receipt)))
@@ -147,8 +151,13 @@ mod tests {
         let mark = delivery(OutboxOp::React {
             message_id: String::from("m"),
             content: Outbound::Reaction(ReactionMark::Seen),
+            undoes: None,
         });
-        assert_eq!(console.deliver(&mark).await.unwrap(), Receipt::default());
+        let known = Receipt {
+            message_id: Some(String::from("msg_k1")),
+            ..Receipt::default()
+        };
+        assert_eq!(console.deliver(&mark).await.unwrap(), known);
         assert_eq!(console.identity().await.unwrap(), "console_bot");
     }
 

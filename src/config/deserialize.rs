@@ -8,6 +8,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Deserializer};
 
+use super::trigger::GroupTrigger;
+
 pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     u64::deserialize(deserializer).map(Duration::from_secs)
 }
@@ -40,17 +42,13 @@ pub(super) fn optional_folder<'de, D: Deserializer<'de>>(deserializer: D) -> Res
 }
 
 /// For the console, which has no key about groups: every message is addressed to the bot.
-pub(super) fn yes() -> bool {
-    true
+pub(super) fn all() -> GroupTrigger {
+    GroupTrigger::All
 }
 
 /// For the console, which has no key about earlier tasks.
 pub(super) fn fresh() -> SessionMode {
     SessionMode::Fresh
-}
-
-pub(super) fn is_all<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    String::deserialize(deserializer).map(|word| word == "all")
 }
 
 /// `auto` is the default language, for what is said without a reader's browser.

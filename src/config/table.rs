@@ -24,6 +24,7 @@ use super::delivery::EventDelivery;
 use super::key::Key;
 use super::kind::{Finding, Kind, Sections};
 use super::sections::{self, Findings, Form, NAME};
+use super::trigger::GroupTrigger;
 use super::{deserialize, rules, secret, servers};
 
 /// Declares a struct of one section and, as `ROWS`, its keys. A field that is not named as its key says `as "KEY"`.
@@ -126,9 +127,9 @@ keys! {
         /// Does a task see the earlier ones of its chat?
         #[serde(default = "deserialize::fresh")]
         session_mode: SessionMode = one_of(&["fresh", "shared"]), "fresh";
-        /// Are messages that do not mention the bot tasks too?
-        #[serde(default = "deserialize::yes", deserialize_with = "deserialize::is_all")]
-        group_all as "group_trigger": bool = one_of(&["mention", "all"]), "mention";
+        /// Which messages of a group are said to the bot.
+        #[serde(default = "deserialize::all")]
+        group_trigger: GroupTrigger = one_of(&["mention", "thread", "all"]), "mention";
         /// Language of cards and notices; of the console what the API says in words.
         #[serde(deserialize_with = "deserialize::locale")]
         locale: Locale = one_of(&["zh-CN", "en-US"]), "zh-CN";

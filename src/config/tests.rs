@@ -77,7 +77,7 @@ fn built_in_defaults() {
             (SessionMode::Fresh, 0, 0)
         );
     }
-    assert!(!live.lark.group_all);
+    assert_eq!(live.lark.group_trigger, GroupTrigger::Mention);
     let agent = &live.agent;
     assert_eq!(
         (agent.max_iterations, agent.turn_timeout, agent.max_turn_tokens),

@@ -2,11 +2,14 @@
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{DecisionKind, Millis, Notice};
+use countersign_agent::domain::{Addressed, DecisionKind, Inbound, InboundBody, InboundMessage, Millis, Notice};
 
 use crate::store::{InboxRow, InboxState, StoreError, Tx};
 
+use super::commands::ChatCommand;
+use super::phrases::Phrase;
 use super::rights::Rights;
+use super::route::TEXT_LIMIT;
 use super::stop::{end_turn, open_gate};
 use super::{paint, say};
 
@@ -35,14 +38,24 @@ pub(super) async fn handle_recall(session: &mut Tx, row: &InboxRow, message_id: 
     }
 }
 
-/// The request of an unfinished turn was edited: the turn keeps to the words it read, and its card says so.
+/// A request was edited. One that waits in its lane gets the new words. A turn keeps to the words that it read, and its card says so.
 pub(super) async fn handle_edit(
     session: &mut Tx,
     row: &InboxRow,
     message_id: &str,
+    new: Option<&InboundMessage>,
     rights: &Rights,
     now: Millis,
 ) -> Result<&'static str, StoreError> {
+    // What its author said before was looked at before this: a message that is no task by now becomes none by an edit.
+    if let Some(new) = new
+        && let Some(task) = session.waiting_message(&row.inbound.conversation, message_id).await?
+        && let InboundBody::Message(old) = &task.inbound.body
+        && task.state == InboxState::Laned
+        && task.inbound.sender == row.inbound.sender
+    {
+        return reword(session, row, &task, old, new).await;
+    }
     let ids = [message_id.to_owned()];
     let turn = session.turn_by_message(&row.inbound.conversation, &ids).await?;
     let Some(turn) = turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) else {
@@ -56,6 +69,91 @@ pub(super) async fn handle_edit(
         session.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
     }
     Ok("edit noted")
+}
+
+/// Gives `task`, which waits, the words of `new` in the place of those of `old`. It was said to us, whomever the new words mention. Without
+/// words it is dropped. What is no task, or is not read whole, changes nothing.
+async fn reword(
+    session: &mut Tx,
+    row: &InboxRow,
+    task: &InboxRow,
+    old: &InboundMessage,
+    new: &InboundMessage,
+) -> Result<&'static str, StoreError> {
+    // Edits may arrive in any order: a task has the time of the last one that counted.
+    if row.inbound.at < task.inbound.at {
+        return Ok("an earlier edit");
+    }
+    if new.truncated {
+        say::tell_of(session, row, task, Notice::TooLong { limit: TEXT_LIMIT }).await?;
+        return Ok("too long");
+    }
+    let bot = session.fact(&row.inbound.conversation.bot_fact()).await?.unwrap_or_default();
+    let said = Addressed {
+        to_bot: true,
+        ..new.addressed(&bot)
+    };
+    match ChatCommand::parse(&said) {
+        None | Some(ChatCommand::New | ChatCommand::Plan) => (),
+        Some(
+            ChatCommand::Stop
+            | ChatCommand::Status
+            | ChatCommand::Away
+            | ChatCommand::Back
+            | ChatCommand::Grants
+            | ChatCommand::Revoke(_)
+            | ChatCommand::Help,
+        ) => return Ok("an edit is no command"),
+    }
+    if new.attachment_only || said.task().is_empty() || Phrase::of(&said, false) == Phrase::Ignore {
+        if session.finish_task(task.id, "emptied").await? {
+            say::mark_dropped(session, task).await?;
+            say::tell_of(session, row, task, Notice::Stopped { done: Vec::new() }).await?;
+        }
+        return Ok("task dropped");
+    }
+    let body = InboundMessage {
+        message_id: old.message_id.clone(),
+        chat_type: old.chat_type,
+        to_bot: old.to_bot,
+        replies_to: old.replies_to.clone(),
+        ..new.clone()
+    };
+    let inbound = Inbound {
+        at: row.inbound.at,
+        body: InboundBody::Message(body),
+        ..task.inbound.clone()
+    };
+    session.reword_task(task.id, &inbound).await?;
+    Ok("task reworded")
+}
+
+/// Of the two events of a mention one comes without files, and may come first: the task that waits gets those of `copy`, the other one.
+pub(super) async fn keep_files(session: &mut Tx, copy: &InboxRow) -> Result<(), StoreError> {
+    let InboundBody::Message(InboundMessage {
+        message_id: Some(id),
+        files,
+        quoted,
+        ..
+    }) = &copy.inbound.body
+    else {
+        return Ok(());
+    };
+    if files.is_empty() && quoted.is_empty() {
+        return Ok(());
+    }
+    let Some(task) = session.waiting_message(&copy.inbound.conversation, id).await? else {
+        return Ok(());
+    };
+    let mut inbound = task.inbound.clone();
+    if let InboundBody::Message(message) = &mut inbound.body
+        && message.files.is_empty()
+        && message.quoted.is_empty()
+    {
+        (message.files, message.quoted) = (files.clone(), quoted.clone());
+        session.reword_task(task.id, &inbound).await?;
+    }
+    Ok(())
 }
 
 /// The bot was added to the chat.

@@ -50,6 +50,8 @@ pub(super) struct MessageContext {
     pub(super) rights: Rights,
     /// `group_trigger: all`.
     pub(super) group_all: bool,
+    /// `group_trigger: thread`, in a thread or a chain of replies that holds a task of the sender.
+    pub(super) own_thread: bool,
     /// What a message does while a turn runs.
     pub(super) queue_mode: QueueMode,
     /// Committed just now: a card that is on its way may have been read already.
@@ -104,6 +106,13 @@ pub(super) enum ReplyTo {
     Post,
 }
 
+impl Reply {
+    /// Is the turn a task of `user`?
+    pub(super) fn is_of(&self, user: &str) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.user == user)
+    }
+}
+
 impl MessageContext {
     /// Is the chat one that we serve, and the sender one whom we listen to? Those who were asked in this direct chat are heard there.
     pub(super) fn hears(&self) -> Right {
@@ -132,9 +141,14 @@ impl MessageContext {
         !self.direct && !self.said.to_bot && (self.said.to_others || self.to_all)
     }
 
-    /// Said to us: alone with us, by mention, or as a reply to one of our posts. This is what makes a task of it.
+    /// Said to us by itself: alone with us, by mention, or where the sender's words need none.
+    pub(super) fn is_to_us(&self) -> bool {
+        self.direct || self.said.to_bot || self.own_thread
+    }
+
+    /// Said to us, also as a reply to one of our posts. This is what makes a task of it.
     pub(super) fn is_called(&self) -> bool {
-        self.direct || self.said.to_bot || self.reply.as_ref().is_some_and(|reply| reply.to != ReplyTo::Request)
+        self.is_to_us() || self.reply.as_ref().is_some_and(|reply| reply.to != ReplyTo::Request)
     }
 
     /// Said where an answer to us is expected: as [`MessageContext::is_called`], as a reply to a request, or in the thread of an open one.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{ChatType, DecisionKind, GateId, InboundMessage, Millis};
 
+use crate::config::GroupTrigger;
 use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
 
 use super::again::LATE;
@@ -18,7 +19,7 @@ use super::{Conversations, say};
 
 /// How long a reply to an unknown message waits for the news that somebody else's card arrived: longer than one
 /// try of a delivery takes.
-const DELIVERY: Duration = Duration::from_secs(25);
+pub(super) const DELIVERY: Duration = Duration::from_secs(25);
 
 /// Loads what the message may be about. `rights`: of its sender, in its chat. `None` when the message is not for the bot and nothing is open
 /// here. Gates whose time is over are closed on the way, so that no choice is made about them.
@@ -37,7 +38,11 @@ pub(super) async fn load_context(
     let channel = live.in_chat(place.channel, &place.chat);
     let direct = message.chat_type == ChatType::Direct;
     let said = message.addressed(bot.unwrap_or_default());
-    let overheard = !direct && !said.to_bot && !channel.group_all && message.replies_to.is_empty();
+    let lane = place.lane(sender);
+    let group_all = channel.group_trigger == GroupTrigger::All;
+    let threads_count = !direct && channel.group_trigger == GroupTrigger::Thread;
+    let own_thread = threads_count && !place.thread.is_empty() && session.has_lane(&lane).await?;
+    let overheard = !(direct || said.to_bot || group_all || own_thread) && message.replies_to.is_empty();
     if overheard {
         // Said beside every thread of ours, nothing but `OK` itself counts, and only while somebody is waited for.
         let beside = place.thread.is_empty() || message.message_id.as_ref() == Some(&place.thread);
@@ -64,7 +69,6 @@ pub(super) async fn load_context(
     let lapsed = copied.iter().find(|gate| now >= gate.expires_at).map(|gate| gate.id.clone());
     open.extend(copied);
     open.retain(|gate| now < gate.expires_at);
-    let lane = place.lane(sender);
     let lane_turn = match session.turn_of_lane(&lane).await? {
         Some(id) => session.turn(&id).await?.filter(|turn| !turn.status.is_final()),
         None => None,
@@ -93,6 +97,7 @@ pub(super) async fn load_context(
         None
     };
     let reply = reply(session, row, message).await?;
+    let own_chain = threads_count && reply.as_ref().is_some_and(|reply| reply.is_of(sender));
     let under_way = under_way(session, closed.as_ref(), reply.as_ref()).await?;
     Ok(Some(MessageContext {
         at: row.inbound.at,
@@ -114,7 +119,8 @@ pub(super) async fn load_context(
         files: channel.max_file_mb > 0 && !message.files.is_empty(),
         truncated: message.truncated,
         rights,
-        group_all: channel.group_all,
+        group_all,
+        own_thread: own_thread || own_chain,
         queue_mode: live.agent.queue_mode,
         fresh: now.since(row.received_at) < DELIVERY,
         replies_to_unknown: reply.is_none() && !message.replies_to.is_empty(),

@@ -231,6 +231,12 @@ impl Rights {
         handshake::vote(&self.standing(record, &requester, actor), actor, right)
     }
 
+    /// The approvals at `record` that end when `actor` takes their reaction away.
+    pub(super) fn withdrawn(&self, record: &GateRecord, actor: &Actor) -> Result<Vec<Vote>, Refusal> {
+        let requester = self.channel.person(&record.gate.requester);
+        handshake::withdrawn(&self.standing(record, &requester, actor), actor)
+    }
+
     /// What `act` comes to at `one` of the calls that `record` asks for, or at all that wait, by these rights.
     pub(super) fn settle_rows(
         &self,

@@ -18,7 +18,7 @@ use super::phrases::Phrase;
 pub(super) const QUEUE_LIMIT: u32 = 20;
 
 /// The longest text that is read, characters.
-const TEXT_LIMIT: u32 = 16_384;
+pub(super) const TEXT_LIMIT: u32 = 16_384;
 
 /// What to do about a message.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +101,7 @@ pub(super) fn acts_elsewhere<'a>(context: &'a MessageContext, meaning: &Meaning)
 
 /// A word back to those who spoke to us; the others did not.
 fn tell_if_called(context: &MessageContext, why: &'static str, notice: Notice) -> Meaning {
-    if context.direct || context.said.to_bot {
+    if context.is_to_us() {
         Meaning::Tell(why, notice)
     } else {
         Meaning::Ignore(why)
@@ -177,7 +177,10 @@ fn choose_gate(context: &MessageContext) -> GateChoice<'_> {
 /// The replied-to message, then the sender's lane, then (listed words only) the sender's only open gate in the chat, then the chat's
 /// only open gate.
 fn nearest_gate(context: &MessageContext) -> GateChoice<'_> {
-    if let Some(gate) = context.replied_gate() {
+    // In a thread where everything replies to somebody else's request, words about no card of theirs are about the sender's own.
+    let own = context.lane_gate();
+    let talk = |gate: &&Gate| context.is_talk_with(&gate.requester);
+    if let Some(gate) = context.replied_gate().filter(|gate| own.is_none() || !talk(gate)) {
         let outdated = context.phrase == Phrase::Approve && !context.reply_is_to(gate);
         return if outdated { GateChoice::Outdated } else { GateChoice::Gate(gate) };
     }
@@ -189,7 +192,7 @@ fn nearest_gate(context: &MessageContext) -> GateChoice<'_> {
     if to_a_post && context.phrase.is_listed() {
         return GateChoice::Nothing;
     }
-    if let Some(gate) = context.lane_gate() {
+    if let Some(gate) = own {
         return GateChoice::Gate(gate);
     }
     if !context.phrase.is_listed() {
@@ -281,7 +284,7 @@ fn answer(context: &MessageContext) -> Option<Meaning> {
 }
 
 /// Rule 3: what a phrase means at this kind of gate. `None` means it says nothing.
-fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
+pub(super) fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
     let act = match (kind, phrase) {
         (_, Phrase::Ignore) => return None,
         (GateKind::Question, _) => Act::Revise(text.to_owned()),

@@ -2,7 +2,7 @@
 
 use countersign_agent::domain::{Conversation, Millis, Notice, Outbound, ReactionMark};
 
-use crate::store::{InboxRow, NewOutbox, OutboxOp, StoreError, Tx, outbox_key};
+use crate::store::{InboxRow, NewOutbox, OutboxOp, StoreError, Tx, outbox_key, seen_key};
 
 /// Milliseconds.
 const MINUTE: i64 = 60_000;
@@ -10,6 +10,11 @@ const MINUTE: i64 = 60_000;
 /// A word back, as a reply to the message of `row` if it has one.
 pub(super) async fn tell(session: &mut Tx, row: &InboxRow, notice: Notice) -> Result<(), StoreError> {
     tell_as(session, row, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
+}
+
+/// A word back about `task`, which `row` changed: as a reply to the message of the task.
+pub(super) async fn tell_of(session: &mut Tx, row: &InboxRow, task: &InboxRow, notice: Notice) -> Result<(), StoreError> {
+    tell_as(session, task, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
 }
 
 /// Tells one person in a chat something, at most once a minute: hundreds of messages do not get hundreds of answers.
@@ -41,41 +46,46 @@ async fn tell_as(session: &mut Tx, row: &InboxRow, notice: Notice, key: String) 
         reply_to: row.inbound.body.message_id().map(str::to_owned),
         content: Outbound::Notice(notice),
     };
-    enqueue(session, row, key, "inbox", op).await
+    session.enqueue(&outgoing(row, key, "inbox", op)).await
 }
 
 /// The mark "seen" on the message of `row`: the sign that somebody is there, seconds before the first words. It has a queue
 /// of its own, so that no post waits for it.
 pub(super) async fn mark_seen(session: &mut Tx, row: &InboxRow) -> Result<(), StoreError> {
-    mark(session, row, "seen", ReactionMark::Seen).await
+    match mark(row, seen_key(row.id), ReactionMark::Seen) {
+        Some(seen) => session.enqueue(&seen).await,
+        None => Ok(()),
+    }
 }
 
 /// The mark on a task that is not done after all.
 pub(super) async fn mark_dropped(session: &mut Tx, row: &InboxRow) -> Result<(), StoreError> {
-    mark(session, row, "dropped", ReactionMark::Failed).await
+    let key = outbox_key(&["inbox", &row.id.to_string(), "dropped"]);
+    match mark(row, key, ReactionMark::Failed) {
+        Some(end) => session.mark_ended(row.id, &end).await,
+        None => Ok(()),
+    }
 }
 
-async fn mark(session: &mut Tx, row: &InboxRow, name: &str, mark: ReactionMark) -> Result<(), StoreError> {
-    let Some(message_id) = row.inbound.body.message_id().map(str::to_owned) else {
-        return Ok(());
-    };
+/// A mark on the message of `row`, if it has one.
+fn mark(row: &InboxRow, key: String, mark: ReactionMark) -> Option<NewOutbox> {
     let op = OutboxOp::React {
-        message_id,
+        message_id: row.inbound.body.message_id()?.to_owned(),
         content: Outbound::Reaction(mark),
+        undoes: None,
     };
-    enqueue(session, row, outbox_key(&["inbox", &row.id.to_string(), name]), "react", op).await
+    Some(outgoing(row, key, "react", op))
 }
 
-async fn enqueue(session: &mut Tx, row: &InboxRow, key: String, queue: &str, op: OutboxOp) -> Result<(), StoreError> {
-    let new = NewOutbox {
+fn outgoing(row: &InboxRow, key: String, queue: &str, op: OutboxOp) -> NewOutbox {
+    NewOutbox {
         key,
         queue: format!("{queue}:{}", row.id),
         gate_id: None,
         turn_id: None,
         conversation: row.inbound.conversation.clone(),
         op,
-    };
-    session.enqueue(&new).await
+    }
 }
 
 /// Does `a` lie in the same chat as `b`, in whatever thread?

@@ -56,12 +56,38 @@ pub(super) async fn settle(
         Ok(Settlement::Decided(decision)) => close(session, gate, decision, actor).await,
         Ok(Settlement::Voted { votes }) => {
             let card = paint::open(session, &record, &[], rights, actor.now).await?;
-            session.repaint_card(gate, &format!("votes {votes}"), card).await?;
+            session.repaint_card(gate, &change_of_votes(&record), card).await?;
             let quorum = gate.quorum;
             Ok(GateOutcome::Voted { votes, quorum })
         }
         Err(refusal) => refused(session, gate, refusal, actor).await,
     }
+}
+
+/// What repaints the card for its votes: how many there are, and the newest. Some may have been taken back in between.
+fn change_of_votes(record: &GateRecord) -> String {
+    let newest = record.votes.last().and_then(|vote| vote.event_id.as_deref()).unwrap_or_default();
+    format!("votes {} {newest}", record.votes.len())
+}
+
+/// Takes back what `actor` approved by a reaction. Gives `false` when there is nothing of it, or nothing can be taken back any more.
+pub(super) async fn withdraw(session: &mut Tx, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<bool, StoreError> {
+    let gate = &record.gate;
+    let votes = rights.withdrawn(record, actor).unwrap_or_default();
+    for vote in &votes {
+        if session.withdraw_vote(&gate.id, vote).await? {
+            session.audit_act("vote_withdrawn", gate, vote.row.as_ref(), actor, trail_of(gate, vote));
+        }
+    }
+    if votes.is_empty() {
+        return Ok(false);
+    }
+    let counted = counted(session, gate).await?;
+    let rows = session.actions_of_gate(&gate.id).await?;
+    let card = paint::open(session, &counted, &rows, rights, actor.now).await?;
+    let change = format!("withdrawn {}", actor.event_id.as_deref().unwrap_or_default());
+    session.repaint_card(gate, &change, card).await?;
+    Ok(true)
 }
 
 /// The outcome of an act that is refused, with what follows from it.
@@ -300,7 +326,7 @@ async fn repaint(session: &mut Tx, gate: &Gate, rights: &Rights, now: Millis) ->
     let record = counted(session, gate).await?;
     let rows = session.actions_of_gate(&gate.id).await?;
     let settled = rows.iter().filter(|row| !row.status.waits()).count();
-    let change = format!("rows {settled} votes {}", record.votes.len());
+    let change = format!("rows {settled} {}", change_of_votes(&record));
     let card = paint::open(session, &record, &rows, rights, now).await?;
     session.repaint_card(gate, &change, card).await
 }

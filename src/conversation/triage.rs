@@ -26,7 +26,7 @@ const LOOKS: usize = 4;
 const FARTHEST: usize = 4096;
 
 /// What becomes of a row.
-enum RowEnd {
+pub(super) enum RowEnd {
     /// Handled; the word says how.
     Done(&'static str),
     /// A task for its sender's lane.
@@ -151,10 +151,14 @@ impl Conversations {
             },
             _ if behind => RowEnd::Wait,
             InboundBody::Recalled { message_id } => RowEnd::Done(changes::handle_recall(tx, row, message_id, self.clock.now()).await?),
-            InboundBody::Edited { message_id } => {
+            InboundBody::Edited { message_id, new } => {
                 let rights = self.rights(&row.inbound.conversation);
-                RowEnd::Done(changes::handle_edit(tx, row, message_id, &rights, self.clock.now()).await?)
+                RowEnd::Done(changes::handle_edit(tx, row, message_id, new.as_deref(), &rights, self.clock.now()).await?)
             }
+            InboundBody::Reaction(reaction) => match self.handle_reaction(tx, row, reaction, locked).await? {
+                RowEnd::LookUp(_) if looked_up => RowEnd::Done("group unknown"),
+                end => end,
+            },
             InboundBody::Joined => RowEnd::Done(changes::handle_join(tx, row).await?),
             InboundBody::Left => RowEnd::Done(changes::handle_leave(tx, row, self.clock.now()).await?),
             // Decided in the request, or a task from the beginning; such a row is never left over.
@@ -188,6 +192,7 @@ impl Conversations {
         let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
         let dropped = tx.drop_copy(row.id).await?;
         if dropped {
+            changes::keep_files(&mut tx, row).await?;
             tx.commit().await?;
             let channel = row.inbound.conversation.channel.as_str();
             counter!("countersign_duplicates_total", "channel" => channel).increment(1);

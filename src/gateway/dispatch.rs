@@ -127,7 +127,7 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
     let new = &row.new;
     let started = Instant::now();
     let outcome = match operation(row) {
-        None => Err(DeliveryError::Gone(String::from("the card to repaint was never posted"))),
+        None => Err(DeliveryError::Gone(String::from("what it changes was never posted"))),
         Some(op) => {
             let channel = gateway.channels.out(new.conversation.channel);
             let live = gateway.settings.current();
@@ -186,11 +186,13 @@ fn count(row: &OutboxRow, error: Option<&DeliveryError>, took: Duration) {
     histogram!("countersign_delivery_seconds", "channel" => channel).record(took.as_secs_f64());
 }
 
-/// The operation as a platform takes it: a repaint names the message of its card. `None` means that the card was never posted.
+/// The operation as a platform takes it: a repaint names the message of its card, the end of a mark the mark. `None` means that neither was
+/// ever posted.
 fn operation(row: &OutboxRow) -> Option<OutboxOp> {
     let mut op = row.new.op.clone();
-    if let OutboxOp::Patch { target, .. } = &mut op {
-        target.clone_from(row.target_message.as_ref()?);
+    match &mut op {
+        OutboxOp::Patch { target, .. } | OutboxOp::React { undoes: Some(target), .. } => target.clone_from(row.target_message.as_ref()?),
+        OutboxOp::Post { .. } | OutboxOp::React { undoes: None, .. } => (),
     }
     Some(op)
 }

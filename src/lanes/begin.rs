@@ -38,6 +38,7 @@ impl Runner {
                 InboundBody::Click(_)
                 | InboundBody::Recalled { .. }
                 | InboundBody::Edited { .. }
+                | InboundBody::Reaction(_)
                 | InboundBody::Joined
                 | InboundBody::Left => return Err(StoreError::Corrupt(format!("inbox row {} is no task", task.id)).into()),
             };

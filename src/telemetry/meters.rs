@@ -165,7 +165,7 @@ pub const METERS: &[Meter] = &[
         &[
             GATE,
             label("kind", "approve revise cancel reject expire supersede"),
-            label("via", "text button api system"),
+            label("via", "text button reaction api system"),
         ],
         "Decisions of gates, by kind of gate, kind of decision and the road it came by",
     ),

@@ -153,6 +153,9 @@ async fn marks_notes_and_faults_are_played() {
     let mark = json!({ "channel": "C0C1", "timestamp": root, "name": "eyes" });
     assert_eq!(bench.call("reactions.add", &mark).await["ok"], true);
     assert_eq!(bench.call("reactions.add", &mark).await["error"], "already_reacted");
+    assert_eq!(bench.call("reactions.remove", &mark).await["ok"], true);
+    assert_eq!(bench.call("reactions.remove", &mark).await["error"], "no_reaction");
+    assert_eq!(bench.slack.snapshot().marks(&root), Vec::<&str>::new());
     let note = json!({ "channel": "C0C1", "user": "U0U2", "text": "a &lt;word&gt;", "thread_ts": root });
     assert_eq!(bench.call("chat.postEphemeral", &note).await["ok"], true);
     let seen = bench.slack.snapshot();

@@ -24,12 +24,14 @@ mod plans;
 mod policy;
 mod questions;
 mod quorums;
+mod reactions;
 mod reminders;
 mod rights;
 mod rounds;
 mod side_by_side;
 mod signals;
 mod standing;
+mod threads;
 
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;

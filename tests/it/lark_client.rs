@@ -130,9 +130,25 @@ async fn a_card_is_posted_patched_and_marked() {
         let op = OutboxOp::React {
             message_id: String::from("om_request"),
             content: Outbound::Reaction(mark),
+            undoes: None,
         };
         bench.deliver(&delivery("k3", op)).await.unwrap();
     }
+    let seen = OutboxOp::React {
+        message_id: String::from("om_request"),
+        content: Outbound::Reaction(ReactionMark::Seen),
+        undoes: None,
+    };
+    let known = bench.deliver(&delivery("k4", seen.clone())).await.unwrap().message_id;
+    let OutboxOp::React { message_id, content, .. } = seen else {
+        unreachable!()
+    };
+    let away = OutboxOp::React {
+        message_id,
+        content,
+        undoes: known,
+    };
+    bench.deliver(&delivery("k5", away)).await.unwrap();
     let state = bench.clean();
     let message = state.messages.iter().find(|message| message.id == id).unwrap();
     assert_eq!(
@@ -143,6 +159,7 @@ async fn a_card_is_posted_patched_and_marked() {
     assert_eq!(message.content["header"]["template"], "blue");
     let marks: Vec<&str> = state.reactions.iter().map(|(_, emoji)| emoji.as_str()).collect();
     assert_eq!(marks, ["OnIt", "DONE", "CrossMark"]);
+    assert_eq!(state.marks("om_request"), ["DONE", "CrossMark"], "the id of its mark takes it away");
     assert_eq!(state.count("token"), 1);
 }
 

@@ -1,7 +1,7 @@
 //! What Lark events mean: people, places, threads, clicks, and what is refused as malformed.
 
 use countersign::channels::{LarkReceived as Received, Refusal};
-use countersign_agent::domain::{ChatType, InboundBody, Millis};
+use countersign_agent::domain::{ChatType, InboundBody, Millis, Reaction, Thumb};
 use serde_json::json;
 
 use crate::support::lark_push::{APP, TOKEN, event, inbound, message, message_event, push, with, without};
@@ -226,8 +226,10 @@ fn other_events() {
     assert_eq!(
         edited.body,
         InboundBody::Edited {
-            message_id: "om_1".to_owned()
-        }
+            message_id: "om_1".to_owned(),
+            new: None
+        },
+        "without a type nobody knows what the content is"
     );
     assert_eq!(
         (edited.sender.as_str(), edited.message_key),
@@ -252,12 +254,7 @@ fn other_events() {
             "{kind}"
         );
     }
-    for kind in [
-        "im.chat.access_event.bot_p2p_chat_entered_v1",
-        "im.message.reaction.created_v1",
-        "x",
-        "",
-    ] {
+    for kind in ["im.chat.access_event.bot_p2p_chat_entered_v1", "x", ""] {
         assert!(
             matches!(push(&event(kind, json!({"chat_id": "oc_1"}))), Ok(Received::Ignored(_))),
             "{kind}"
@@ -267,6 +264,77 @@ fn other_events() {
             "{kind}"
         );
     }
+}
+
+/// B19: an edit brings the new words and mentions where the platform tells them; what cannot be read of them is not there.
+#[test]
+fn edits_bring_their_words() {
+    let edit = event(
+        "im.message.updated_v1",
+        json!({"sender": {"sender_id": {"open_id": "ou_a"}}, "message": {"message_id": "om_1", "chat_id": "oc_1", "message_type": "text",
+            "content": "{\"text\":\"@_user_1 写月报\"}", "mentions": [{"key": "@_user_1", "id": {"open_id": "ou_bot"}, "name": "Bot"}]}}),
+    );
+    let InboundBody::Edited { new: Some(new), .. } = inbound(&edit).body else {
+        panic!("{edit}");
+    };
+    let said = new.addressed("ou_bot");
+    assert_eq!((said.text.as_str(), said.to_bot), ("写月报", true));
+    for (pointer, odd) in [
+        ("/event/message/content", json!("{}")),
+        ("/event/message/content", json!(1)),
+        ("/event/message/mentions", json!(1)),
+        ("/event/message/message_type", json!(null)),
+    ] {
+        let found = inbound(&with(edit.clone(), pointer, odd)).body;
+        assert!(matches!(found, InboundBody::Edited { new: None, .. }), "{pointer}: {found:?}");
+    }
+}
+
+/// interface (I): thumbs of people are reactions; those of apps, and all others, say nothing.
+#[test]
+fn reactions() {
+    let reacted = |kind: &str, emoji: &str| {
+        event(
+            &format!("im.message.reaction.{kind}"),
+            json!({"message_id": "om_1", "reaction_type": {"emoji_type": emoji}, "operator_type": "user",
+                "user_id": {"open_id": "ou_a", "union_id": "on_a", "user_id": null}, "action_time": "1765432107000"}),
+        )
+    };
+    for (emoji, thumb) in [("THUMBSUP", Thumb::Up), ("ThumbsDown", Thumb::Down)] {
+        for (kind, taken_away) in [("created_v1", false), ("deleted_v1", true)] {
+            let found = inbound(&reacted(kind, emoji));
+            let reaction = Reaction {
+                message_id: "om_1".to_owned(),
+                thumb,
+                taken_away,
+            };
+            assert_eq!(found.body, InboundBody::Reaction(reaction), "{kind} {emoji}");
+            assert_eq!((found.sender.as_str(), found.conversation.chat.as_str()), ("ou_a", ""));
+            assert_eq!(
+                (found.event_key.as_str(), found.message_key, found.at),
+                ("ev_1", None, Millis(1_765_432_107_000))
+            );
+        }
+    }
+    let added = reacted("created_v1", "THUMBSUP");
+    for (pointer, odd) in [
+        ("/event/reaction_type/emoji_type", json!("OK")),
+        ("/event/operator_type", json!("app")),
+    ] {
+        assert!(
+            matches!(push(&with(added.clone(), pointer, odd)), Ok(Received::Ignored(_))),
+            "{pointer}"
+        );
+    }
+    for pointer in [
+        "/event/message_id",
+        "/event/reaction_type",
+        "/event/operator_type",
+        "/event/user_id",
+    ] {
+        assert!(matches!(push(&without(added.clone(), pointer)), Err(Refusal::Bad(_))), "{pointer}");
+    }
+    assert!(matches!(push(&with(added, "/event/action_time", json!("x"))), Err(Refusal::Bad(_))));
 }
 
 /// M-1: schema 1.0: the needed members, other event types, replies and attachments.

@@ -108,7 +108,11 @@ async fn a_task_is_counted_from_its_request_to_its_answer(on: On) {
             &format!("countersign_deliveries_total{{channel=\"{channel}\",op=\"{op}\",outcome=\"sent\"}}"),
         )
     };
-    assert_eq!((sent("post"), sent("react")), (2.0, 2.0), "card and answer, seen and done: {text}");
+    assert_eq!(
+        (sent("post"), sent("react")),
+        (2.0, 3.0),
+        "card and answer; seen, done, and seen taken away: {text}"
+    );
     assert!(sent("patch") >= 1.0, "the card shows what came of it: {text}");
     for forbidden in [u, c, "整理笔记", &request] {
         assert!(!text.contains(forbidden), "{forbidden} is nobody's business");

@@ -8,6 +8,7 @@ pub mod kit;
 mod members;
 mod settings;
 mod taps;
+mod thumbs;
 mod words;
 
 /// Makes two tests of each function that takes an [`On`](crate::support::platform::On), like `on_both!`, but on several

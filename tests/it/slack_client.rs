@@ -122,6 +122,7 @@ fn react(message_id: &str, mark: ReactionMark) -> Delivery {
     let op = OutboxOp::React {
         message_id: message_id.to_owned(),
         content: Outbound::Reaction(mark),
+        undoes: None,
     };
     delivery("r", op)
 }
@@ -192,6 +193,28 @@ async fn a_message_gets_its_marks() {
     );
     let names: Vec<&Value> = calls.iter().map(|call| &call.body["name"]).collect();
     assert_eq!(names, ["eyes", "white_check_mark", "x"]);
+}
+
+/// interface (I): a mark is taken away by its name; one that is gone already is fine.
+#[tokio::test]
+async fn a_mark_is_taken_away() {
+    let bench = Bench::new().await;
+    let mut delivery = react("1780000001.000300", ReactionMark::Seen);
+    let known = bench.deliver(&delivery).await.unwrap().message_id;
+    assert_eq!(known.as_deref(), Some("eyes"));
+    if let OutboxOp::React { undoes, .. } = &mut delivery.op {
+        *undoes = known;
+    }
+    bench.refuse("reactions.remove", "no_reaction");
+    for _ in 0..2 {
+        bench.deliver(&delivery).await.unwrap();
+    }
+    let calls = bench.slack.calls("reactions.remove");
+    assert_eq!(calls[1].content_type, "application/x-www-form-urlencoded");
+    assert_eq!(
+        calls[1].body,
+        json!({"channel": "C0GENERAL", "timestamp": "1780000001.000300", "name": "eyes"})
+    );
 }
 
 /// F-C2: refused blocks are content; the plain form is text alone, and replaces a card whose blocks were refused.

@@ -1,7 +1,7 @@
 //! What Slack's events mean: people, places, threads, and what is refused as malformed.
 
 use countersign::channels::{Refusal, SLACK_APP, SlackReceived as Received};
-use countersign_agent::domain::{ChatType, InboundBody, Millis};
+use countersign_agent::domain::{ChatType, InboundBody, Millis, Reaction, Thumb};
 use serde_json::{Value, json};
 
 use crate::support::lark_push::{with, without};
@@ -163,9 +163,24 @@ fn edit(before: &str, after: &str) -> Value {
 /// M-5: an edit is one when a person changed the text; previews, pins and answers push the same event.
 #[test]
 fn edits() {
-    let changed = inbound(push(&edit("old", "new")));
-    let message_id = "1765432100.123456".to_owned();
-    assert_eq!(changed.body, InboundBody::Edited { message_id });
+    let changed = inbound(push(&edit("old", "<@UBOT> new for <@U2>")));
+    let InboundBody::Edited {
+        message_id,
+        new: Some(new),
+    } = &changed.body
+    else {
+        panic!("{changed:?}");
+    };
+    assert_eq!(
+        (message_id.as_str(), new.message_id.as_deref()),
+        ("1765432100.123456", Some("1765432100.123456"))
+    );
+    let said = new.addressed("UBOT");
+    assert_eq!(
+        (said.text.as_str(), said.to_bot, said.to_others),
+        ("new for @U2", true, true),
+        "its new words"
+    );
     assert_eq!(
         (changed.sender.as_str(), changed.conversation.chat.as_str(), changed.message_key),
         ("U1", "C1", None)
@@ -175,6 +190,61 @@ fn edits() {
     let unknown = without(edit("old", "new"), "/event/previous_message");
     assert!(matches!(inbound(push(&unknown)).body, InboundBody::Edited { .. }));
     assert!(ignored(&push(&without(unknown, "/event/message/edited"))));
+    let emptied = with(edit("old", ""), "/event/message/files", json!([{"id": "F1"}]));
+    assert!(matches!(inbound(push(&emptied)).body, InboundBody::Edited { new: Some(new), .. } if new.attachment_only));
+}
+
+/// interface (I): thumbs of people on messages are reactions, in every tone; other reactions, and what is no message, say nothing.
+#[test]
+fn reactions() {
+    let reacted = |kind: &str, name: &str| {
+        event(
+            json!({"type": kind, "user": "U1", "reaction": name, "item_user": "UBOT", "event_ts": "1765432107.000200",
+            "item": {"type": "message", "channel": "C1", "ts": "1765432100.123456"}}),
+        )
+    };
+    for (name, thumb) in [
+        ("+1", Thumb::Up),
+        ("thumbsup", Thumb::Up),
+        ("+1::skin-tone-3", Thumb::Up),
+        ("-1", Thumb::Down),
+        ("thumbsdown::skin-tone-6", Thumb::Down),
+    ] {
+        for (kind, taken_away) in [("reaction_added", false), ("reaction_removed", true)] {
+            let found = inbound(push(&reacted(kind, name)));
+            let message_id = "1765432100.123456".to_owned();
+            let reaction = Reaction {
+                message_id,
+                thumb,
+                taken_away,
+            };
+            assert_eq!(found.body, InboundBody::Reaction(reaction), "{kind} {name}");
+            assert_eq!((found.sender.as_str(), found.conversation.chat.as_str()), ("U1", "C1"));
+            assert_eq!(
+                (found.event_key.as_str(), found.message_key, found.at),
+                ("Ev1", None, Millis(1_765_432_107_000))
+            );
+            assert_eq!(found.sender_teams, ["T1"]);
+        }
+    }
+    for name in ["eyes", "white_check_mark", "", "+10", "::skin-tone-3"] {
+        assert!(ignored(&push(&reacted("reaction_added", name))), "{name}");
+    }
+    let added = reacted("reaction_added", "+1");
+    assert!(ignored(&push(&with(added.clone(), "/event/user", json!("UBOT")))), "our own");
+    assert!(ignored(&push(&with(
+        added.clone(),
+        "/event/item",
+        json!({"type": "file", "file": "F1"})
+    ))));
+    for pointer in ["/event/user", "/event/reaction", "/event/item", "/event/event_ts", "/event_id"] {
+        assert!(bad(&push(&without(added.clone(), pointer))), "{pointer}");
+    }
+    let outside = inbound(push(&with(added, "/team_id", json!("T2"))));
+    assert_eq!(
+        (outside.sender_teams, outside.conversation.tenant.as_str()),
+        (vec!["T2".to_owned()], "T1")
+    );
 }
 
 /// M-5: a deleted message is a recalled one, also when its answers keep it as a tombstone.
@@ -225,13 +295,7 @@ fn coming_and_going() {
             "{kind}"
         );
     }
-    for kind in [
-        "app_uninstalled",
-        "tokens_revoked",
-        "app_home_opened",
-        "reaction_added",
-        "something_new",
-    ] {
+    for kind in ["app_uninstalled", "tokens_revoked", "app_home_opened", "something_new"] {
         assert!(ignored(&push(&event(json!({"type": kind})))), "{kind}");
     }
     let limited = json!({"type": "app_rate_limited", "team_id": "T1", "minute_rate_limited": 1, "api_app_id": "A1"});

@@ -126,11 +126,13 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
         Via::Grant => evidence::grant(life, &turn, &rows, row, step.as_deref()).await?,
         Via::System if life.live.agent.approval == ApprovalMode::Never && row.effect == EffectClass::Write => {}
         Via::System | Via::Api | Via::Rule => return Err(format!("call {number} ran, and nobody was asked")),
-        Via::Text | Via::Button => evidence::row(life, &held.state, &rows, row, called).await?,
+        Via::Text | Via::Button | Via::Reaction => evidence::row(life, &held.state, &rows, row, called).await?,
     }
     let runs = life.runs.by_call.entry(number).or_default();
     let under = (decision.event_id.clone(), decision.at);
-    let again = row.gate_id.is_some() && matches!(decision.via, Via::Text | Via::Button) && runs.iter().all(|run| run.under != under);
+    let again = row.gate_id.is_some()
+        && matches!(decision.via, Via::Text | Via::Button | Via::Reaction)
+        && runs.iter().all(|run| run.under != under);
     if !runs.is_empty() && !again {
         return Err(format!("call {number} ran {} times under one decision", runs.len() + 1));
     }

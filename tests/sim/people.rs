@@ -118,7 +118,7 @@ impl People {
                 let body = if dice.percent(50) {
                     InboundBody::Recalled { message_id }
                 } else {
-                    InboundBody::Edited { message_id }
+                    InboundBody::Edited { message_id, new: None }
                 };
                 let words = happens(&format!("h{}", self.said), &who, body);
                 self.send(dice, words, now);
@@ -225,6 +225,7 @@ impl People {
             InboundBody::Again { .. }
             | InboundBody::Recalled { .. }
             | InboundBody::Edited { .. }
+            | InboundBody::Reaction(_)
             | InboundBody::Joined
             | InboundBody::Left => false,
         };
@@ -234,6 +235,7 @@ impl People {
             InboundBody::Again { .. }
             | InboundBody::Recalled { .. }
             | InboundBody::Edited { .. }
+            | InboundBody::Reaction(_)
             | InboundBody::Joined
             | InboundBody::Left => (None, Vec::new()),
         };

@@ -11,7 +11,11 @@ pub fn event(inbound: &Inbound) -> String {
         InboundBody::Message(message) => format!("{:?} in reply to {:?}", message.text, message.replies_to),
         InboundBody::Click(click) => format!("{:?} on {:?}, card {:?}", click.verb, click.target, click.card),
         InboundBody::Recalled { message_id } => format!("recalls {message_id}"),
-        InboundBody::Edited { message_id } => format!("edits {message_id}"),
+        InboundBody::Edited { message_id, .. } => format!("edits {message_id}"),
+        InboundBody::Reaction(reaction) => format!(
+            "reacts to {}: {:?}, taken away: {}",
+            reaction.message_id, reaction.thumb, reaction.taken_away
+        ),
         InboundBody::Again { review, .. } => format!("asks for the plan of {review} again"),
         InboundBody::Joined | InboundBody::Left => inbound.body.name().to_owned(),
     };

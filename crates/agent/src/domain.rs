@@ -49,7 +49,7 @@ pub use gate::{FollowUp, Gate};
 pub use gate_kind::GateKind;
 pub use gathered::{ChatContext, ChatMessage, FileOutcome, FileProblem, FileRef, Gathered, Picture, ReceivedFile};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
-pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention};
+pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention, Reaction, Thumb};
 pub use message::{Message, Role, ToolCall};
 pub use notice::{AwayProblem, Barrier, Notice, StandingLine};
 pub use outbound::{

@@ -11,7 +11,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
-use axum::routing::{get, patch, post};
+use axum::routing::{delete, get, patch, post};
 use countersign_agent::domain::Clock;
 
 use super::sockets::Sockets;
@@ -112,6 +112,7 @@ fn routes(shared: Shared) -> Router {
         .route("/open-apis/im/v1/messages/{id}", patch(handlers::patch).get(reading::message))
         .route("/open-apis/im/v1/messages/{id}/resources/{key}", get(reading::resource))
         .route("/open-apis/im/v1/messages/{id}/reactions", post(handlers::react))
+        .route("/open-apis/im/v1/messages/{id}/reactions/{mark}", delete(handlers::unreact))
         .route("/callback/ws/endpoint", post(handlers::endpoint))
         .route("/open-apis/contact/v3/users/find_by_department", get(handlers::members))
         .with_state(shared)

@@ -4,7 +4,7 @@ mod lark;
 mod slack;
 
 use anyhow::Context;
-use countersign_agent::domain::{Clock, Ids, Millis};
+use countersign_agent::domain::{Clock, Ids, Millis, Thumb};
 use serde_json::{Value, json};
 
 use lark::LarkPeople;
@@ -276,18 +276,21 @@ impl Tenant {
         }
     }
 
-    /// A message is changed to `text` by who wrote it.
+    /// A message is changed to `text` by who wrote it. `{@ID}` in it is the mention of a person.
     #[must_use]
     pub fn edited(&self, user: &str, chat: &str, message: &str, text: &str) -> Event {
         match &self.people {
-            People::Lark(people) => people.other(
-                "im.message.updated_v1",
-                json!({
-                    "sender": { "sender_id": { "open_id": user } },
-                    "message": { "message_id": message, "chat_id": chat, "content": json!({ "text": text }).to_string() },
-                }),
-            ),
+            People::Lark(people) => people.edited(user, chat, message, text),
             People::Slack(people) => people.edited(user, chat, message, text),
+        }
+    }
+
+    /// Somebody puts a thumb on a message, or takes it away.
+    #[must_use]
+    pub fn thumb(&self, user: &str, chat: &str, message: &str, thumb: Thumb, taken_away: bool) -> Event {
+        match &self.people {
+            People::Lark(people) => people.thumb(user, message, thumb, taken_away),
+            People::Slack(people) => people.thumb(user, chat, message, thumb, taken_away),
         }
     }
 

@@ -222,7 +222,7 @@ pub struct Form {
 /// A call as it came in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`; Lark's `token`; Slack's `whisper`, `form`, `replies`,
+    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`; Slack's `whisper`, `form`, `replies`,
     /// `history`, `user`.
     pub endpoint: String,
     /// When.
@@ -236,8 +236,10 @@ pub struct Call {
 pub struct Snapshot {
     /// Messages in order.
     pub messages: Vec<Posted>,
-    /// Marks: message id and the platform's name of the mark, in order.
+    /// Marks that were put on messages: message id and the platform's name of the mark, in order.
     pub reactions: Vec<(String, String)>,
+    /// Those of them that were taken away, in order.
+    pub taken_away: Vec<(String, String)>,
     /// Words to one person alone, in order.
     pub notes: Vec<Note>,
     /// Forms that were opened, in order.
@@ -249,6 +251,16 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// The marks that `message` has now.
+    #[must_use]
+    pub fn marks(&self, message: &str) -> Vec<&str> {
+        let there = self
+            .reactions
+            .iter()
+            .filter(|mark| mark.0 == message && !self.taken_away.contains(mark));
+        there.map(|(_, name)| name.as_str()).collect()
+    }
+
     /// Calls of one endpoint.
     #[must_use]
     pub fn count(&self, endpoint: &str) -> usize {

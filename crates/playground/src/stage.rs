@@ -107,9 +107,19 @@ impl Memory {
     /// A mark of one bot is there once, however often it is set.
     pub(super) fn mark(&mut self, message: String, mark: String) {
         let mark = (message, mark);
+        self.taken_away.retain(|gone| *gone != mark);
         if !self.reactions.contains(&mark) {
             self.reactions.push(mark);
         }
+    }
+
+    /// Takes a mark away. Gives `false` when it is not there.
+    pub(super) fn unmark(&mut self, message: &str, name: &str) -> bool {
+        let there = self.marks(message).contains(&name);
+        if there {
+            self.taken_away.push((message.to_owned(), name.to_owned()));
+        }
+        there
     }
 
     /// The message shows something else from now on.

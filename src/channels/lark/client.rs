@@ -68,7 +68,16 @@ impl LarkClient {
                 self.post(delivery, Some(target), body).await
             }
             OutboxOp::Patch { target, content } => self.patch(target, content, delivery.locale).await,
-            OutboxOp::React { message_id, content } => self.react(message_id, content).await,
+            OutboxOp::React {
+                message_id,
+                content,
+                undoes: None,
+            } => self.react(message_id, content).await,
+            OutboxOp::React {
+                message_id,
+                undoes: Some(reaction),
+                ..
+            } => self.unreact(message_id, reaction).await,
         }
     }
 
@@ -136,7 +145,21 @@ impl LarkClient {
         };
         let url = format!("{}/open-apis/im/v1/messages/{message_id}/reactions", self.base_url);
         let body = json!({"reaction_type": {"emoji_type": emoji}});
-        self.send(Method::POST, &url, &body).await?;
+        let answer = self.send(Method::POST, &url, &body).await?;
+        Ok(Receipt {
+            message_id: answer["data"]["reaction_id"].as_str().map(str::to_owned),
+            ..Receipt::default()
+        })
+    }
+
+    /// Takes our mark with the id `reaction` away.
+    async fn unreact(&self, message_id: &str, reaction: &str) -> Result<Receipt, DeliveryError> {
+        if !(is_id(message_id) && is_id(reaction)) {
+            return Err(DeliveryError::Gone(String::from("no mark to take away")));
+        }
+        self.limiter.wait(rates(None), BatchSizes::MAX_WAIT).await?;
+        let url = format!("{}/open-apis/im/v1/messages/{message_id}/reactions/{reaction}", self.base_url);
+        self.send(Method::DELETE, &url, &Value::Null).await?;
         Ok(Receipt::default())
     }
 

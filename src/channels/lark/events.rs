@@ -1,13 +1,14 @@
 //! Events of schema 2.0 in our words.
 
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, Millis, Reaction, Thumb};
 use serde_json::value::RawValue;
 
 use super::LarkReceived;
 use super::click::read_click;
 use super::content::read_content;
 use super::wire::{
-    CardEvent, ChatEvent, EditEvent, EditedMessage, Header, Message, MessageEvent, RecallEvent, UserIds, WireMention, moment,
+    CardEvent, ChatEvent, EditEvent, EditedMessage, EditedWords, Header, Message, MessageEvent, ReactionEvent, RecallEvent, UserIds,
+    WireMention, moment,
 };
 use crate::channels::Refusal;
 use crate::channels::reading::{Content, Object, UNREADABLE, id, needed, object, optional_id, string};
@@ -58,6 +59,8 @@ pub(super) fn read_event(app: &str, header: &str, event: Option<&RawValue>) -> R
         "card.action.trigger" => card(origin, event),
         "im.message.recalled_v1" => recalled(origin, event),
         "im.message.updated_v1" => edited(origin, event),
+        "im.message.reaction.created_v1" => reaction(origin, event, false),
+        "im.message.reaction.deleted_v1" => reaction(origin, event, true),
         "im.chat.member.bot.added_v1" => chat(origin, event, InboundBody::Joined),
         "im.chat.member.bot.deleted_v1" | "im.chat.disbanded_v1" => chat(origin, event, InboundBody::Left),
         "im.chat.access_event.bot_p2p_chat_entered_v1" => Ok(LarkReceived::Ignored("somebody opened the chat with the bot")),
@@ -83,12 +86,18 @@ fn message(mut origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal>
     };
     let replies_to = replies(message.parent_id, message.root_id)?;
 
-    let mut found = read_content(&message.message_type, string(message.content).as_deref()).map_err(Refusal::Bad)?;
-    for mention in message.mentions.into_iter().flatten() {
-        add_mention(&mut found, mention.0)?;
-    }
+    let found = words(&message.message_type, message.content, message.mentions)?;
     let body = InboundBody::Message(found.into_message(Some(id(message.message_id)?), chat_type, replies_to));
     Ok(LarkReceived::Event(origin.inbound(id(message.chat_id)?, thread, sender, body)))
+}
+
+/// What a message of type `kind` says.
+fn words(kind: &str, content: Option<&RawValue>, mentions: Option<Vec<Object<WireMention>>>) -> Result<Content, Refusal> {
+    let mut found = read_content(kind, string(content).as_deref()).map_err(Refusal::Bad)?;
+    for mention in mentions.into_iter().flatten() {
+        add_mention(&mut found, mention.0)?;
+    }
+    Ok(found)
 }
 
 /// `mentions` is also where a post's `at` elements get their ids from.
@@ -139,20 +148,56 @@ fn recalled(origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
 /// Newer tenants push edits; the event is in use but not in the documentation that we read, so a shape that we
 /// cannot read is nothing to complain about.
 fn edited(origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
-    let Some(event) = object::<EditEvent>(event) else {
-        return Ok(LarkReceived::Ignored("edit of unknown shape"));
+    let unknown = LarkReceived::Ignored("edit of unknown shape");
+    let Some(event) = object::<EditEvent<'_>>(event) else {
+        return Ok(unknown);
     };
-    let Object(EditedMessage {
+    let Some(EditedMessage {
         message_id,
         chat_id,
         thread_id,
-    }) = event.message;
+    }) = object(event.message.get())
+    else {
+        return Ok(unknown);
+    };
     let sender = event.sender.and_then(|sender| sender.0.sender_id);
     let body = InboundBody::Edited {
+        new: edited_words(event.message.get()).map(Box::new),
         message_id: id(message_id)?,
     };
     let (chat, thread) = (id(chat_id)?, optional_id(thread_id)?.unwrap_or_default());
     Ok(LarkReceived::Event(origin.inbound(chat, thread, somebody(sender)?, body)))
+}
+
+/// What an edited message says now, if the event tells it in a shape that we know.
+fn edited_words(message: &str) -> Option<InboundMessage> {
+    let message: EditedWords<'_> = object(message)?;
+    let found = words(&message.message_type, message.content, message.mentions).ok()?;
+    // Where it stands is known since it was said.
+    Some(found.into_message(None, ChatType::Group, Vec::new()))
+}
+
+/// Of all reactions the thumbs of people. The event names no chat and no tenant of the person.
+fn reaction(mut origin: Origin<'_>, event: &str, taken_away: bool) -> Result<LarkReceived, Refusal> {
+    let event: ReactionEvent = needed(event)?;
+    let thumb = match event.reaction_type.0.emoji_type.as_str() {
+        "THUMBSUP" => Thumb::Up,
+        "ThumbsDown" => Thumb::Down,
+        _ => return Ok(LarkReceived::Ignored("a reaction that says nothing to a card")),
+    };
+    if event.operator_type != "user" {
+        return Ok(LarkReceived::Ignored("not sent by a person"));
+    }
+    let sender = open_id(event.user_id)?;
+    if let Some(at) = event.action_time {
+        origin.at = moment(&at).ok_or(Refusal::Bad("odd action_time"))?;
+    }
+    let body = InboundBody::Reaction(Reaction {
+        message_id: id(event.message_id)?,
+        thumb,
+        taken_away,
+    });
+    Ok(LarkReceived::Event(origin.inbound(String::new(), String::new(), sender, body)))
 }
 
 fn chat(origin: Origin<'_>, event: &str, body: InboundBody) -> Result<LarkReceived, Refusal> {

@@ -109,9 +109,10 @@ pub(super) struct RecallEvent {
 
 /// `event` of `im.message.updated_v1`.
 #[derive(Deserialize)]
-pub(super) struct EditEvent {
+pub(super) struct EditEvent<'a> {
     pub(super) sender: Option<Object<EditSender>>,
-    pub(super) message: Object<EditedMessage>,
+    #[serde(borrow)]
+    pub(super) message: &'a RawValue,
 }
 
 #[derive(Deserialize)]
@@ -124,6 +125,30 @@ pub(super) struct EditedMessage {
     pub(super) message_id: String,
     pub(super) chat_id: String,
     pub(super) thread_id: Option<String>,
+}
+
+/// What `message` of `im.message.updated_v1` says now.
+#[derive(Deserialize)]
+pub(super) struct EditedWords<'a> {
+    pub(super) message_type: String,
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    pub(super) mentions: Option<Vec<Object<WireMention>>>,
+}
+
+/// `event` of `im.message.reaction.created_v1` and `.deleted_v1`.
+#[derive(Deserialize)]
+pub(super) struct ReactionEvent {
+    pub(super) message_id: String,
+    pub(super) reaction_type: Object<ReactionType>,
+    pub(super) operator_type: String,
+    pub(super) user_id: Option<Object<UserIds>>,
+    pub(super) action_time: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct ReactionType {
+    pub(super) emoji_type: String,
 }
 
 /// `event` of `im.chat.member.bot.added_v1`, `.deleted_v1` and `im.chat.disbanded_v1`.

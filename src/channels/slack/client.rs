@@ -85,7 +85,16 @@ impl SlackClient {
             // A reply to a message opens a thread below it, and the conversation knows whether it is one.
             OutboxOp::Post { content, .. } => self.post(delivery, content).await,
             OutboxOp::Patch { target, content } => self.update(delivery, target, content).await,
-            OutboxOp::React { message_id, content } => self.react(&delivery.conversation.chat, message_id, content).await,
+            OutboxOp::React {
+                message_id,
+                content,
+                undoes: None,
+            } => self.react(&delivery.conversation.chat, message_id, content).await,
+            OutboxOp::React {
+                message_id,
+                undoes: Some(name),
+                ..
+            } => self.unreact(&delivery.conversation.chat, message_id, name).await,
         }
     }
 
@@ -171,6 +180,19 @@ impl SlackClient {
         let body = json!({"channel": chat, "timestamp": message_id, "name": name});
         match self.paced(Method::React, chat, &body, BatchSizes::MAX_WAIT).await {
             Err(refused) if refused.code != "already_reacted" => Err(refused.error),
+            // A message has each mark of ours once: its name tells which one it is.
+            _ => Ok(Receipt {
+                message_id: Some(name.to_owned()),
+                ..Receipt::default()
+            }),
+        }
+    }
+
+    /// Takes our mark `name` away.
+    async fn unreact(&self, chat: &str, message_id: &str, name: &str) -> Result<Receipt, DeliveryError> {
+        let body = json!({"channel": chat, "timestamp": message_id, "name": name});
+        match self.paced(Method::Unreact, chat, &body, BatchSizes::MAX_WAIT).await {
+            Err(refused) if refused.code != "no_reaction" => Err(refused.error),
             _ => Ok(Receipt::default()),
         }
     }

@@ -1,13 +1,14 @@
 //! Events of the Events API in our words.
 
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, Millis};
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, Millis, Reaction, Thumb};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::chat_message::{files, quoted};
 use super::text::SlackText;
 use super::wire::{
-    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, Version, first_id, has_items, is_there, moment,
+    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, Reacted, Version, first_id, has_items, is_there,
+    moment,
 };
 use super::{SLACK_APP, SlackReceived};
 use crate::channels::Refusal;
@@ -34,6 +35,8 @@ pub(super) fn read_event(text: &str, signed_at: Millis) -> Result<SlackReceived,
 /// What the envelope says about an event, whatever it is.
 struct Origin {
     team: String,
+    /// The workspace that the envelope names; in a channel shared with others it may be the sender's.
+    sent_to: Option<String>,
     event_key: String,
     signed_at: Millis,
     /// The enterprise in which the bot is installed, if it is one.
@@ -93,6 +96,7 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
         .filter_map(|one| one.0.user_id);
     let named = optional_id(envelope.team_id)?;
     let origin = Origin {
+        sent_to: named.clone(),
         team: first_id([workspace, named, envelope.context_team_id, envelope.enterprise_id])?,
         event_key: id(envelope.event_id.ok_or(UNREADABLE)?)?,
         signed_at,
@@ -105,6 +109,8 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
         ("message", "message_deleted") => deleted(origin, raw),
         ("message" | "app_mention", "" | "file_share" | "thread_broadcast" | "me_message") => message(origin, &kind, raw),
         ("message" | "app_mention", _) => Ok(SlackReceived::Ignored("message subtype without a handler")),
+        ("reaction_added", _) => reaction(origin, raw, false),
+        ("reaction_removed", _) => reaction(origin, raw, true),
         ("member_joined_channel", _) => member(origin, raw, InboundBody::Joined),
         ("member_left_channel", _) => member(origin, raw, InboundBody::Left),
         ("channel_left" | "channel_deleted" | "channel_archive" | "group_left" | "group_deleted" | "group_archive", _) => {
@@ -163,27 +169,44 @@ fn message(mut origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackR
         ChatType::Group => root.clone().unwrap_or_else(|| event.ts.clone()),
     };
     let replies_to: Vec<String> = root.into_iter().filter(|root| *root != event.ts).collect();
-    let attached = if has_items(event.files) {
-        Some("file")
-    } else {
-        has_items(event.attachments).then_some("attachment")
+    let beside = Beside {
+        files: event.files,
+        attachments: event.attachments,
     };
     let text = match event.text {
         Some(text) => text,
-        None if attached.is_some() => String::new(),
+        None if beside.kind().is_some() => String::new(),
         None => return Err(UNREADABLE),
     };
-    let mut message = SlackText::parse(&text)
-        .attached(attached)
-        .into_message(Some(event.ts), chat_type, replies_to);
-    message.files = files(&parsed(event.files));
-    message.quoted = quoted(&parsed(event.attachments));
+    let message = beside.said(&text, event.ts, chat_type, replies_to);
     Ok(origin.inbound(chat, thread, sender, at, InboundBody::Message(message)))
 }
 
-/// A list of the event, of whatever shape.
-fn parsed(list: Option<&RawValue>) -> Value {
-    list.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+/// What stands beside the words of a message.
+struct Beside<'a> {
+    files: Option<&'a RawValue>,
+    attachments: Option<&'a RawValue>,
+}
+
+impl Beside<'_> {
+    fn kind(&self) -> Option<&'static str> {
+        if has_items(self.files) {
+            Some("file")
+        } else {
+            has_items(self.attachments).then_some("attachment")
+        }
+    }
+
+    /// The message `ts` of these words and of what stands beside them.
+    fn said(&self, text: &str, ts: String, chat_type: ChatType, replies_to: Vec<String>) -> InboundMessage {
+        let list = |raw: Option<&RawValue>| -> Value { raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default() };
+        let words = SlackText::parse(text).attached(self.kind());
+        InboundMessage {
+            files: files(&list(self.files)),
+            quoted: quoted(&list(self.attachments)),
+            ..words.into_message(Some(ts), chat_type, replies_to)
+        }
+    }
 }
 
 /// `app_mention` brings no type; ids of direct messages begin with a D.
@@ -209,15 +232,53 @@ fn changed(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
     }
     let before = event.previous_message.and_then(|before| before.0.text);
     let edited = match before {
-        Some(before) => now.text.is_some_and(|text| text != before),
+        Some(before) => now.text.as_ref().is_some_and(|text| *text != before),
         None => now.edited.is_some(),
     };
     if !edited {
         return Ok(SlackReceived::Ignored("the text is what it was"));
     }
-    let editor = now.edited.and_then(|edit| edit.0.user).filter(|user| !user.is_empty());
-    let sender = optional_id(editor.or(now.user))?.unwrap_or_default();
-    origin.happens(event.channel, sender, InboundBody::Edited { message_id })
+    let chat = id(event.channel)?;
+    let new = now.text.map(|text| {
+        let beside = Beside {
+            files: now.files,
+            attachments: now.attachments,
+        };
+        // Where it stands is known since it was said.
+        Box::new(beside.said(&text, message_id.clone(), chat_type(None, &chat), Vec::new()))
+    });
+    let (editor, edited_at) = now.edited.map(|edit| (edit.0.user, edit.0.ts)).unwrap_or_default();
+    let sender = optional_id(editor.filter(|user| !user.is_empty()).or(now.user))?.unwrap_or_default();
+    let at = edited_at.and_then(|ts| moment(&ts)).unwrap_or(origin.signed_at);
+    Ok(origin.inbound(chat, String::new(), sender, at, InboundBody::Edited { message_id, new }))
+}
+
+/// Of all reactions the thumbs on messages. The event does not say whether a person or another app's bot gave it.
+fn reaction(mut origin: Origin, raw: &str, taken_away: bool) -> Result<SlackReceived, Refusal> {
+    let event: Reacted = needed(raw)?;
+    let (name, _tone) = event.reaction.split_once("::").unwrap_or((&event.reaction, ""));
+    let thumb = match name {
+        "+1" | "thumbsup" => Thumb::Up,
+        "-1" | "thumbsdown" => Thumb::Down,
+        _ => return Ok(SlackReceived::Ignored("a reaction that says nothing to a card")),
+    };
+    let item = event.item.0;
+    let (Some(chat), Some(ts)) = (item.channel, item.ts) else {
+        return Ok(SlackReceived::Ignored("a reaction on something else than a message"));
+    };
+    let sender = id(event.user)?;
+    if sender == SLACKBOT || origin.is_ours(&sender) {
+        return Ok(NOT_A_PERSON);
+    }
+    let team = origin.sent_to.take().filter(|team| Some(team) != origin.enterprise.as_ref());
+    origin.sender_teams = team.into_iter().collect();
+    let at = moment(&event.event_ts).ok_or(Refusal::Bad("odd event_ts"))?;
+    let body = InboundBody::Reaction(Reaction {
+        message_id: id(ts)?,
+        thumb,
+        taken_away,
+    });
+    Ok(origin.inbound(id(chat)?, String::new(), sender, at, body))
 }
 
 fn deleted(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {

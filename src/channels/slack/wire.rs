@@ -85,12 +85,17 @@ pub(super) struct Version<'a> {
     pub(super) text: Option<String>,
     #[serde(borrow)]
     pub(super) bot_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) files: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) attachments: Option<&'a RawValue>,
     pub(super) edited: Option<Object<Edit>>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct Edit {
     pub(super) user: Option<String>,
+    pub(super) ts: Option<String>,
 }
 
 /// `message_deleted`.
@@ -100,6 +105,22 @@ pub(super) struct Deleted<'a> {
     pub(super) deleted_ts: String,
     #[serde(borrow)]
     pub(super) previous_message: Option<Object<Version<'a>>>,
+}
+
+/// `reaction_added` and `reaction_removed`.
+#[derive(Deserialize)]
+pub(super) struct Reacted {
+    pub(super) user: String,
+    pub(super) reaction: String,
+    pub(super) item: Object<Item>,
+    pub(super) event_ts: String,
+}
+
+/// What a reaction is on. Messages have both; files had neither.
+#[derive(Deserialize)]
+pub(super) struct Item {
+    pub(super) channel: Option<String>,
+    pub(super) ts: Option<String>,
 }
 
 /// `member_joined_channel` and `member_left_channel`.

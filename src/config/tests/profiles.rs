@@ -12,7 +12,7 @@ channels:
   lark:
     plan_review_approvers: [ou_a, ou_b]
     plan_review_quorum: 2
-    group_trigger: all
+    group_trigger: thread
 agent:
   system_prompt: House rules.
 models:
@@ -41,7 +41,11 @@ fn what_a_profile_says_holds_in_its_chats() {
         (ops.quorum, &ops.approvers, ops.session_mode, ops.locale, ops.allowed_users.len()),
         (1, &Approvers::Anyone, SessionMode::Shared, Locale::EnUs, 1)
     );
-    assert!(ops.group_all, "the channel says it, and the profile does not");
+    assert_eq!(
+        ops.group_trigger,
+        GroupTrigger::Thread,
+        "the channel says it, and the profile does not"
+    );
     let other = live.in_chat(ChannelKind::Lark, "oc_other");
     assert_eq!(
         (other.quorum, other.session_mode, other.locale),
@@ -49,8 +53,8 @@ fn what_a_profile_says_holds_in_its_chats() {
     );
     let slack = live.in_chat(ChannelKind::Slack, "C0OPS");
     assert_eq!(
-        (slack.quorum, slack.group_all, slack.locale),
-        (1, false, Locale::EnUs),
+        (slack.quorum, slack.group_trigger, slack.locale),
+        (1, GroupTrigger::Mention, Locale::EnUs),
         "the other channel's own"
     );
     assert!(!live.in_chat(ChannelKind::Console, "demo").review_enabled);
@@ -209,7 +213,7 @@ fn the_keys_of_a_chat_are_printed() {
         "  lark:",
         "    plan_review_quorum: 1",
         "    plan_review_approvers: anyone",
-        "    group_trigger: all",
+        "    group_trigger: thread",
         "    plan_review_pending_ttl_minutes: 60",
         "    session_mode: shared",
         "  system_prompt: \"House rules.\\n\\nYou are on call.\"",

@@ -149,6 +149,7 @@ fn said(text: &str) -> MessageContext {
         truncated: false,
         rights: Rights::for_test(Approvers::Requester, &[]),
         group_all: false,
+        own_thread: false,
         queue_mode: QueueMode::Followup,
         fresh: false,
         replies_to_unknown: false,

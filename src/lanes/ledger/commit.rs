@@ -226,15 +226,16 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, t
             ReactionMark::Failed
         };
         let key = outbox_key(&["mark", row.id.as_str()]);
-        tx.enqueue(&NewOutbox {
+        let end = NewOutbox {
             queue: format!("mark:{}", row.id),
             op: OutboxOp::React {
                 message_id,
                 content: Outbound::Reaction(mark),
+                undoes: None,
             },
             ..post(row, key, None, Outbound::Reaction(mark))
-        })
-        .await?;
+        };
+        tx.mark_ended(row.inbox_id, &end).await?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use super::transaction::{Read, Tx};
 use crate::store::keys;
 
 /// The key of the post that holds `person`'s copy of the card of `gate`.
-fn copy_key(gate: &GateId, person: &str) -> String {
+pub(super) fn copy_key(gate: &GateId, person: &str) -> String {
     outbox_key(&["copy", gate.as_str(), person])
 }
 

@@ -354,6 +354,12 @@ impl Tx {
     }
 }
 
+/// Where the gate of `row` is.
+pub(super) fn place(row: &AnyRow) -> Result<Conversation> {
+    let request: Request = row.json("request")?;
+    Ok(request.conversation)
+}
+
 pub(super) fn read(row: &AnyRow) -> Result<Gate> {
     let request: Request = row.json("request")?;
     Ok(Gate {

@@ -7,7 +7,7 @@ use sqlx::any::AnyRow;
 use super::Result;
 use super::arrive::{self, NewRow};
 use super::lanes::Lease;
-use super::sql::{Columns, named};
+use super::sql::{Columns, encode, named};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 
@@ -129,7 +129,7 @@ impl Read {
             .collect())
     }
 
-    /// The task (untriaged or laned) of this message, so that a recall can drop it.
+    /// The task (untriaged or laned) of this message, which a recall drops and an edit changes.
     pub async fn waiting_message(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<InboxRow>> {
         // A recall is rare and what waits is short: no index is kept for it on the accept path.
         let rows = sqlx::query(concat!(
@@ -233,6 +233,16 @@ impl Tx {
         .await?;
         self.effects.lanes |= woken.rows_affected() > 0;
         Ok(true)
+    }
+
+    /// Gives a task that waits in its lane other words. Gives `false` when it waits no more.
+    pub async fn reword_task(&mut self, id: i64, inbound: &Inbound) -> Result<bool> {
+        let done = sqlx::query("UPDATE inbox SET payload = $1 WHERE id = $2 AND state = 'laned'")
+            .bind(encode(inbound)?)
+            .bind(id)
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(done.rows_affected() > 0)
     }
 
     /// `laned` → `done`. Gives `false` when somebody else handled it.

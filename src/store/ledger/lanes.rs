@@ -91,6 +91,15 @@ macro_rules! claimable {
 }
 
 impl Read {
+    /// Is there a lane of this id? It stays as long as a task of it is kept.
+    pub async fn has_lane(&mut self, lane: &LaneId) -> Result<bool> {
+        let row = sqlx::query("SELECT 1 FROM lanes WHERE id = $1")
+            .bind(lane.as_str())
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        Ok(row.is_some())
+    }
+
     /// Re-reads `wakes` and `turn_id` under the fence (after a refused release).
     ///
     /// # Errors

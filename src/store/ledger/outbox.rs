@@ -41,7 +41,7 @@ pub struct OutboxRow {
     pub id: i64,
     /// As enqueued.
     pub new: NewOutbox,
-    /// For patches: message id of the target, once known.
+    /// For patches and ends of marks: the platform's id of the target, once known.
     pub target_message: Option<String>,
     /// Tries so far, those of unknown outcome included.
     pub tries: i64,
@@ -92,13 +92,13 @@ impl Read {
 
 impl Tx {
     /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target; a patch of a post
-    /// that is not there or was given up is given up at once.
+    /// that is not there or was given up is given up at once. So is a mark's end without the mark.
     pub async fn enqueue(&mut self, new: &NewOutbox) -> Result<()> {
         let now = self.now();
         let (op, target) = match &new.op {
             OutboxOp::Post { .. } => ("post", None),
             OutboxOp::Patch { target, .. } => ("patch", Some(target.as_str())),
-            OutboxOp::React { .. } => ("react", None),
+            OutboxOp::React { undoes, .. } => ("react", undoes.as_deref()),
         };
         let state = match target {
             Some(target) if !self.can_be_patched(target).await? => "failed",
@@ -198,6 +198,14 @@ impl Tx {
         };
         self.effects.outbox = true;
         let row = read_row(&row)?;
+        if matches!(row.new.op, OutboxOp::React { undoes: None, .. }) {
+            // By this the mark can be taken away again.
+            sqlx::query("UPDATE outbox SET platform_id = $1 WHERE id = $2")
+                .bind(message_id.map(keys::shown).as_deref())
+                .bind(id)
+                .execute(&mut *self.conn)
+                .await?;
+        }
         if !matches!(row.new.op, OutboxOp::Post { .. }) {
             return Ok(());
         }
@@ -255,7 +263,7 @@ impl Tx {
         self.drop_late_copy(row).await
     }
 
-    /// Given up. Patches of a post that never came are given up with it, and a gate whose card it was cannot be answered.
+    /// Given up. Patches of a post that never came are given up with it, as is the end of a mark, and a gate whose card it was cannot be answered.
     /// Nothing when the row is in other hands by now.
     pub async fn outbox_failed(&mut self, row: &OutboxRow, error: &str) -> Result<()> {
         let Some(row) = sqlx::query(concat!(
@@ -274,9 +282,6 @@ impl Tx {
         };
         self.effects.outbox = true;
         let row = read_row(&row)?;
-        if !matches!(row.new.op, OutboxOp::Post { .. }) {
-            return Ok(());
-        }
         self.drop_patches(&row.new.key, "the post was given up").await?;
         if let Some((gate, person)) = copy_of(&row.new.op) {
             self.audit(AuditEntry {

@@ -129,7 +129,12 @@ impl Tx {
         let mut claimed = rows.iter().map(read_row).collect::<Result<Vec<_>>>()?;
         claimed.sort_by_key(|row| row.id);
         for row in &mut claimed {
-            if let OutboxOp::Patch { target, .. } = &row.new.op {
+            let target = match &row.new.op {
+                OutboxOp::Patch { target, .. } => Some(target),
+                OutboxOp::React { undoes, .. } => undoes.as_ref(),
+                OutboxOp::Post { .. } => None,
+            };
+            if let Some(target) = target {
                 let post = sqlx::query("SELECT platform_id, conversation FROM outbox WHERE key = $1")
                     .bind(target)
                     .fetch_optional(&mut *self.conn)

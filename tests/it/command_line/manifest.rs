@@ -85,7 +85,7 @@ async fn slack_scopes_fit_the_events() {
     let manifest: Value = serde_saphyr::from_str(&manifest("slack", "https://bot.example").await).unwrap();
     let scopes = strings(&manifest["oauth_config"]["scopes"]["bot"]);
     let events = strings(&manifest["settings"]["event_subscriptions"]["bot_events"]);
-    // What our calls need: chat.*, conversations.open, reactions.add, usergroups.users.list; the slash command.
+    // What our calls need: chat.*, conversations.open, reactions.*, usergroups.users.list; the slash command.
     let mut needed = vec!["chat:write", "commands", "im:write", "reactions:write", "usergroups:read"];
     for event in &events {
         needed.extend(match *event {
@@ -94,6 +94,7 @@ async fn slack_scopes_fit_the_events() {
             "message.channels" => vec!["channels:history"],
             "message.groups" => vec!["groups:history"],
             "message.mpim" => vec!["mpim:history"],
+            "reaction_added" | "reaction_removed" => vec!["reactions:read"],
             "member_joined_channel" | "member_left_channel" => vec!["channels:read", "groups:read"],
             "channel_left" | "channel_deleted" | "channel_archive" => vec!["channels:read"],
             "group_left" | "group_deleted" | "group_archive" => vec!["groups:read"],
@@ -137,6 +138,8 @@ async fn lark_list_names_what_is_handled() {
         "im.message.receive_v1",
         "im.message.updated_v1",
         "im.message.recalled_v1",
+        "im.message.reaction.created_v1",
+        "im.message.reaction.deleted_v1",
         "im.chat.member.bot.added_v1",
         "im.chat.member.bot.deleted_v1",
         "im.chat.disbanded_v1",

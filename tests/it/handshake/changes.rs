@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, say};
 use crate::support::platform::{On, on_both};
+use crate::support::quiet::heard;
 use crate::support::scripts::{gated, planned, reporter};
 use crate::support::world::{GROUP, World};
 
@@ -13,6 +14,9 @@ on_both! {
     recalling_the_request_cancels_the_task,
     an_edited_request_is_noted_on_the_card,
     an_edit_before_the_card_shows_on_it,
+    a_queued_request_is_done_as_it_was_edited,
+    a_queued_request_without_words_is_dropped,
+    an_edit_of_a_queued_request_is_no_command,
     removed_from_the_chat_everything_there_ends,
     an_ok_counts_even_if_the_card_is_gone,
 }
@@ -76,6 +80,69 @@ async fn an_edit_before_the_card_shows_on_it(on: On) {
     let card = world.plan_card(c).await;
     let noted = world.repainted(&card, "又被编辑过").await;
     assert!(noted.button("approve").is_some());
+    world.end().await;
+}
+
+/// interface (I): a request that waits is done by its new words and mentions, also when they mention the bot no more.
+async fn a_queued_request_is_done_as_it_was_edited(on: On) {
+    let (c, u, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
+    let world = World::start_on(on, &[], reporter).await;
+    let gate = Gate::new();
+    world.model.script("慢任务", Script::new().then(gated(&gate, say("慢的做好了"))));
+    world.model.script("查上周", Script::new().text("上周查好了"));
+    world.say(u, c, "慢任务", GROUP).await;
+    gate.reached().await;
+    let queued = world.say(u, c, "查本周", GROUP).await;
+    world.hears(c, "已排队").await;
+    world.edit(u2, c, &queued, "查别人的").await;
+    world.edit(u, c, &queued, &format!("查上周 {{@{u2}}} 的记录")).await;
+    heard(&world).await;
+    gate.open();
+    world.hears(c, "上周查好了").await;
+    assert_eq!(world.turns_in(c).await[1]["text"], format!("查上周 @{u2} 的记录"));
+    assert_eq!(world.model.seen_of("查本周").len() + world.model.seen_of("查别人的").len(), 0);
+    world.end().await;
+}
+
+/// interface (I): a request that waits and loses all of its words is dropped, and its author is told.
+async fn a_queued_request_without_words_is_dropped(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
+    let gate = Gate::new();
+    world.model.script("慢任务", Script::new().then(gated(&gate, say("慢的做好了"))));
+    world.say(u, c, "慢任务", GROUP).await;
+    gate.reached().await;
+    let queued = world.say(u, c, "查本周", GROUP).await;
+    world.hears(c, "已排队").await;
+    world.edit(u, c, &queued, &format!("{{@{}}} …", on.bot())).await;
+    world.hears(c, "已停止").await;
+    gate.open();
+    world.hears(c, "慢的做好了").await;
+    world
+        .seen("the mark of the end", |seen| (seen.marks(&queued) == [on.failed()]).then_some(()))
+        .await;
+    assert_eq!(world.turns_in(c).await.len(), 1);
+    world.end().await;
+}
+
+/// interface (I): an edit runs no command and decides nothing: the request stays as it was.
+async fn an_edit_of_a_queued_request_is_no_command(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
+    let gate = Gate::new();
+    world.model.script("慢任务", Script::new().then(gated(&gate, say("慢的做好了"))));
+    world.model.script("查本周", Script::new().text("本周查好了"));
+    world.say(u, c, "慢任务", GROUP).await;
+    gate.reached().await;
+    let queued = world.say(u, c, "查本周", GROUP).await;
+    world.hears(c, "已排队").await;
+    for words in ["/stop", "/status", "/help"] {
+        world.edit(u, c, &queued, words).await;
+    }
+    heard(&world).await;
+    gate.open();
+    world.hears(c, "慢的做好了").await;
+    world.hears(c, "本周查好了").await;
     world.end().await;
 }
 

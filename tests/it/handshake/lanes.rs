@@ -182,7 +182,7 @@ async fn lanes_run_side_by_side(on: On) {
     world.end().await;
 }
 
-/// F-I4, M-5: the request is marked as seen before anything is said, the mark of the end comes with the answer.
+/// F-I4, M-5, interface (I): the request is marked as seen before anything is said, the mark of the end comes with the answer in its place.
 async fn the_request_is_marked_before_the_card_comes(on: On) {
     let (c, u1) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], reporter).await;
@@ -199,7 +199,7 @@ async fn the_request_is_marked_before_the_card_comes(on: On) {
     gate.open();
     world.hears(c, "做好了").await;
     world
-        .seen("the end", |seen| seen.reactions.contains(&mark(on.done())).then_some(()))
+        .seen("the end alone", |seen| (seen.marks(&request) == [on.done()]).then_some(()))
         .await;
     world.end().await;
 }

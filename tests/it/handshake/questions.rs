@@ -17,7 +17,7 @@ on_both! {
     a_message_that_is_too_long_is_told_so,
 }
 
-fn asks(question: &str) -> Value {
+pub fn asks(question: &str) -> Value {
     call([("request_user", json!({ "message": question }))])
 }
 

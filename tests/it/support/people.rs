@@ -1,6 +1,6 @@
 //! What people do in a world besides talking, and how a test sees that nothing more is to come.
 
-use countersign_agent::domain::Millis;
+use countersign_agent::domain::{Millis, Thumb};
 use countersign_playground::{Event, Posted, Sealed, Sockets, Words};
 use serde_json::{Value, json};
 
@@ -209,6 +209,28 @@ impl World {
     /// A message is changed to `text`.
     pub async fn edit(&self, user: &str, chat: &str, message: &str, text: &str) {
         self.push(&self.tenant.edited(user, chat, message, text)).await;
+    }
+
+    /// Lets a millisecond of the platform's time pass.
+    pub async fn tick(&self) {
+        let before = self.clock.now();
+        while self.clock.now() == before {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Somebody puts a thumb on a message of a chat.
+    pub async fn thumb(&self, user: &str, chat: &str, message: &str, thumb: Thumb) {
+        self.breath().await;
+        self.tick().await;
+        self.push(&self.tenant.thumb(user, chat, message, thumb, false)).await;
+    }
+
+    /// Somebody takes their thumb away.
+    pub async fn unthumb(&self, user: &str, chat: &str, message: &str, thumb: Thumb) {
+        self.breath().await;
+        self.tick().await;
+        self.push(&self.tenant.thumb(user, chat, message, thumb, true)).await;
     }
 
     /// Comes back when all that was sent before has been triaged, and tasks among it begun: a passer-by's task, asked for

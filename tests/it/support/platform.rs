@@ -71,6 +71,14 @@ impl On {
         }
     }
 
+    /// The mark on a request that was not carried out.
+    pub fn failed(self) -> &'static str {
+        match self {
+            Self::Lark => "CrossMark",
+            Self::Slack => "x",
+        }
+    }
+
     /// Leaked, so that tests handle ids like the literals they stand for; a handful of bytes a test.
     fn spell(self, lark: &str, slack: &str, name: &str) -> &'static str {
         match self {

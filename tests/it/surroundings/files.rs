@@ -202,6 +202,35 @@ async fn a_mention_without_its_files_finds_them() {
     world.end().await;
 }
 
+/// reach.md §4: where the messages of a channel may not be read, the files come from the other event of the mention, also when it comes second.
+#[tokio::test]
+async fn the_other_event_of_a_mention_brings_its_files() {
+    let on = On::Slack;
+    let world = World::start_on(on, &[], |_| say("好的。")).await;
+    let event = world.message(on.user("u1"), on.chat("c1"), "看看这个", GROUP);
+    let sent = file("a.txt", "text/plain", b"abc");
+    world.chat.put_file("F1", sent.clone());
+    let mut whole = world.tenant.with_files(event, &[("F1", &sent, world.slack().file_url("F1"))]);
+    let mut mention = whole.clone();
+    mention.body = whole.twin.take().unwrap();
+    mention.twin = None;
+    world.chat.fault("said_before", Fault::Error("missing_scope"));
+    world.chat.fault("said_before", Fault::Error("missing_scope"));
+    world.chat.hold("said_before");
+    world.push(&mention).await;
+    world.seen("the look at the channel", |chat| (chat.count("said_before") == 1).then_some(())).await;
+    world.push(&whole).await;
+    crate::support::api::eventually("the copy to be dropped", || async {
+        let metrics = world.api.text("/metrics").await;
+        metrics.contains("countersign_duplicates_total{channel=\"slack\"} 1").then_some(())
+    })
+    .await;
+    world.chat.release("said_before");
+    let block = answered(&world, GROUP).await;
+    assert_eq!(world.file(path(&block)).as_deref(), Some("abc"));
+    world.end().await;
+}
+
 /// reach.md §4: without the scope Slack gives a page to sign in at, with status 200: it is not taken for the file.
 #[tokio::test]
 async fn a_page_to_sign_in_at_is_no_file() {

@@ -48,6 +48,7 @@ async fn a_task_is_seen() {
     let seen = OutboxOp::React {
         message_id: "om_1".to_owned(),
         content: Outbound::Reaction(ReactionMark::Seen),
+        undoes: None,
     };
     assert_eq!(sent[0].op, seen);
 }

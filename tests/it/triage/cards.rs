@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::config::{AgentLive, ChannelLive, Live, Profiles};
+use countersign::config::{AgentLive, ChannelLive, GroupTrigger, Live, Profiles};
 use countersign::store::TurnRow;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
@@ -137,7 +137,7 @@ pub fn live() -> Live {
         enabled: true,
         locale: Locale::ZhCn,
         session_mode: SessionMode::Fresh,
-        group_all: false,
+        group_trigger: GroupTrigger::Mention,
         allowed_chats: Vec::new(),
         allowed_users: Vec::new(),
         allow_external: false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use countersign::store::OutboxOp;
 use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::{GateKind, InboundBody, Notice, Outbound, QueueMode, ReactionMark};
+use countersign_agent::domain::{GateKind, InboundBody, Millis, Notice, Outbound, QueueMode, ReactionMark};
 
 use super::cards::TTL;
 use super::words::{happens, says};
@@ -246,7 +246,7 @@ async fn stop_without_a_turn() {
     world.hear(says("3", "u1", "/stop")).await;
     let sent = world.deliver().await;
     let marks = sent.iter().filter_map(|sent| match &sent.op {
-        OutboxOp::React { message_id, content } => Some((message_id.as_str(), content.clone())),
+        OutboxOp::React { message_id, content, .. } => Some((message_id.as_str(), content.clone())),
         _ => None,
     });
     let marks: Vec<_> = marks.collect();
@@ -321,6 +321,17 @@ async fn recall() {
     );
 }
 
+/// design: rows of earlier programs read back: an edit that told nothing but its message, a mark that nothing undoes.
+#[test]
+fn rows_of_earlier_programs_read_back() {
+    let edit: InboundBody = serde_json::from_str(r#"{"kind":"edited","message_id":"om_1"}"#).unwrap();
+    let message_id = "om_1".to_owned();
+    assert_eq!(edit, InboundBody::Edited { message_id, new: None });
+    let row = r#"{"op":"react","message_id":"om_1","content":{"shows":"reaction","seen":null}}"#;
+    let mark: OutboxOp = serde_json::from_str(row).unwrap();
+    assert!(matches!(mark, OutboxOp::React { undoes: None, .. }));
+}
+
 /// B19, F-H14: an edited request is noted on the card; an edit never decides.
 #[tokio::test]
 async fn edit() {
@@ -329,7 +340,7 @@ async fn edit() {
     let turn = world.begin().await;
     let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
     let message_id = "om_1".to_owned();
-    world.hear(happens("e1", "u1", InboundBody::Edited { message_id })).await;
+    world.hear(happens("e1", "u1", InboundBody::Edited { message_id, new: None })).await;
     assert_eq!(world.signals(&turn).await, [SignalKind::Edited]);
     assert_eq!(world.decision(&gate).await, "open");
     let noted = world
@@ -338,6 +349,40 @@ async fn edit() {
         .into_iter()
         .any(|sent| matches!(sent.op, OutboxOp::Patch { content: Outbound::PlanCard(card), .. } if card.request_edited));
     assert!(noted);
+}
+
+/// B19: of two edits of a request that waits the later one counts, in whatever order they come; a recall still drops it.
+#[tokio::test]
+async fn edits_of_a_request_that_waits() {
+    let world = World::new().await;
+    world.hear(says("0", "u1", "写周报")).await;
+    world.begin().await;
+    world.hear(says("1", "u1", "查天气")).await;
+    let edit = |id: &str, text: &str, at: Millis| {
+        let InboundBody::Message(new) = says("1", "u1", text).inbound.body else {
+            unreachable!()
+        };
+        let message_id = "om_1".to_owned();
+        happens(
+            id,
+            "u1",
+            InboundBody::Edited {
+                message_id,
+                new: Some(Box::new(new)),
+            },
+        )
+        .at(at)
+    };
+    let now = world.clock.now();
+    world.hear(edit("e2", "查明天的天气", now.plus(Duration::from_secs(20)))).await;
+    world.hear(edit("e1", "查今天的天气", now.plus(Duration::from_secs(10)))).await;
+    assert_eq!(world.queue("u1", "").await, ["查明天的天气"]);
+    let message_id = "om_1".to_owned();
+    world.hear(happens("e3", "u1", InboundBody::Edited { message_id, new: None })).await;
+    assert_eq!(world.queue("u1", "").await, ["查明天的天气"], "nothing is known of it");
+    let message_id = "om_1".to_owned();
+    world.hear(happens("r1", "", InboundBody::Recalled { message_id })).await;
+    assert_eq!(world.queue("u1", "").await, Vec::<String>::new());
 }
 
 /// F-H16: the bot is welcomed into a chat; when it is removed everything there ends.

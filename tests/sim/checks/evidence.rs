@@ -251,7 +251,7 @@ pub async fn countersigned(life: &mut Life<'_>, turn: &str, requester: &str, pla
     let grants = shown.grants.clone();
     let decision: Decision = serde_json::from_str(found.get(2)).map_err(|error| error.to_string())?;
     match decision.via {
-        Via::Text | Via::Button => {
+        Via::Text | Via::Button | Via::Reaction => {
             consent(life, &decision, requester, &gates, &[])?;
         }
         Via::Api | Via::System | Via::Grant | Via::Rule => return Err(format!("a plan approved by {}", decision.via.as_str())),

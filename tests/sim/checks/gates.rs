@@ -77,7 +77,7 @@ fn in_time(id: &str, decision: &Decision, expires_at: Millis) -> Result<(), Stri
         (DecisionKind::Expire, _) => lapsed,
         // A task may be stopped at any time.
         (DecisionKind::Cancel | DecisionKind::Supersede, _) => true,
-        (_, Via::Text | Via::Button) => !lapsed,
+        (_, Via::Text | Via::Button | Via::Reaction) => !lapsed,
         (_, Via::Api | Via::System | Via::Grant | Via::Rule) => true,
     };
     if fits {
@@ -101,7 +101,7 @@ async fn is_shown(life: &mut Life<'_>, id: &str) -> Result<(), String> {
 
 /// What people are said to have decided, they have.
 async fn decided(life: &mut Life<'_>, id: &str, kind: &str, quorum: i64, decision: &Decision, requester: &str) -> Result<(), String> {
-    let by_person = matches!(decision.via, Via::Text | Via::Button);
+    let by_person = matches!(decision.via, Via::Text | Via::Button | Via::Reaction);
     if decision.kind == DecisionKind::Approve && kind != "question" {
         if !by_person {
             return Err(format!("gate {id} was approved by {}", decision.via.as_str()));

@@ -82,6 +82,8 @@ pub enum Via {
     Text,
     /// A card's button or form.
     Button,
+    /// A thumb on the card.
+    Reaction,
     /// The HTTP API.
     Api,
     /// Ourselves: expiry, supersession.
@@ -99,6 +101,7 @@ impl Via {
         match self {
             Self::Text => "text",
             Self::Button => "button",
+            Self::Reaction => "reaction",
             Self::Api => "api",
             Self::System => "system",
             Self::Grant => "grant",
@@ -224,18 +227,19 @@ impl Vote {
     }
 
     /// Does it take the place of `earlier`, where only one may count? A person's own vote stands above one that a deputy gave, and both above
-    /// one that the API gave.
+    /// one that the API gave. Of two of the same person a word or a press stands above a reaction, which may be taken away again.
     #[must_use]
     pub fn outranks(&self, earlier: &Self) -> bool {
         self.rank() > earlier.rank()
     }
 
-    fn rank(&self) -> u8 {
-        match (&self.principal, &self.in_place_of) {
+    fn rank(&self) -> (u8, bool) {
+        let whose = match (&self.principal, &self.in_place_of) {
             (Some(_), _) => 0,
             (None, Some(_)) => 1,
             (None, None) => 2,
-        }
+        };
+        (whose, self.via != Via::Reaction)
     }
 
     /// Those whose `votes` count: people whose vote `stands`, and the holder of the API token, who is one voter in whosever name it speaks.

@@ -6,10 +6,12 @@ mod keep;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod withdraw;
 
 use super::{Absence, ActionId, Approver, Approvers, Decision, DecisionKind, Gate, GateKind, Millis, StepView, Via, Vote};
 pub use keep::{BadChoice, kept_steps, optional_steps};
 pub use rows::{RowVotes, RowsSettlement, settle_rows};
+pub use withdraw::withdrawn;
 
 /// What a person says at an open gate: an approval, a change or a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]

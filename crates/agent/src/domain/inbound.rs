@@ -49,7 +49,12 @@ pub enum InboundBody {
     Edited {
         /// The message that changed.
         message_id: String,
+        /// What it says now. `None` means that the platform does not tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new: Option<Box<InboundMessage>>,
     },
+    /// Somebody put a thumb on a message as a reaction, or took it away.
+    Reaction(Reaction),
     /// The bot was added to the chat.
     Joined,
     /// The bot was removed from the chat, or the chat is gone.
@@ -63,7 +68,7 @@ impl InboundBody {
         match self {
             Self::Message(message) => message.message_id.as_deref(),
             Self::Again { message_id, .. } => message_id.as_deref(),
-            Self::Click(_) | Self::Recalled { .. } | Self::Edited { .. } | Self::Joined | Self::Left => None,
+            Self::Click(_) | Self::Recalled { .. } | Self::Edited { .. } | Self::Reaction(_) | Self::Joined | Self::Left => None,
         }
     }
 
@@ -76,6 +81,7 @@ impl InboundBody {
             Self::Again { .. } => "again",
             Self::Recalled { .. } => "recalled",
             Self::Edited { .. } => "edited",
+            Self::Reaction(_) => "reaction",
             Self::Joined => "joined",
             Self::Left => "left",
         }
@@ -237,6 +243,27 @@ impl InboundMessage {
 fn begins_emoji_code(text: &str) -> bool {
     let name = text.strip_prefix(':').and_then(|rest| rest.split_once(':')).map(|(name, _)| name);
     name.is_some_and(|name| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-+'".contains(c)))
+}
+
+/// A thumb that somebody put on a message, or took away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reaction {
+    /// The message.
+    pub message_id: String,
+    /// Which thumb.
+    pub thumb: Thumb,
+    /// It is not there any more.
+    pub taken_away: bool,
+}
+
+/// The reactions that say something to a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Thumb {
+    /// 👍
+    Up,
+    /// 👎
+    Down,
 }
 
 /// A pressed button or a sent form of one of our cards.

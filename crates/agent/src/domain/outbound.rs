@@ -56,12 +56,16 @@ pub enum OutboxOp {
         /// What it shows now.
         content: Outbound,
     },
-    /// A mark on a message.
+    /// A mark on a message: put there, or taken away.
     React {
-        /// Whose message.
+        /// The message.
         message_id: String,
         /// Which mark.
         content: Outbound,
+        /// To take the mark away: in the outbox the key of the row that put it there, for a platform the id of the mark. Programs that do
+        /// not know this member put the mark there once more, which changes nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        undoes: Option<String>,
     },
 }
 

@@ -26,6 +26,8 @@ const NO_DEPARTMENT: i64 = 40_004;
 const NO_AVAILABILITY: i64 = 230_013;
 /// The app's id or secret is wrong, for a long connection; comes with HTTP 200.
 const BAD_APP: i64 = 514;
+/// The mark is not there.
+const NO_MARK: i64 = 231_010;
 /// The message is not there.
 const GONE: i64 = 230_011;
 
@@ -163,9 +165,36 @@ pub(super) async fn react(State(shared): State<Shared>, Path(id): Path<String>, 
         shared.stage.lock().violation(format!("reaction type {emoji}"));
         return failure(231_001, "unknown reaction");
     }
-    shared.stage.lock().mark(id, emoji);
+    let mut state = shared.stage.lock();
+    state.mark(id.clone(), emoji.clone());
+    let at = state.reactions.iter().position(|mark| *mark == (id.clone(), emoji.clone()));
+    drop(state);
     shared.stage.tell_change();
-    finish(json!({ "reaction_id": "r_1" }), lost)
+    finish(json!({ "reaction_id": format!("r_{}", at.unwrap_or_default()) }), lost)
+}
+
+/// `DELETE /im/v1/messages/{id}/reactions/{mark}`.
+pub(super) async fn unreact(State(shared): State<Shared>, Path((id, mark)): Path<(String, String)>, headers: HeaderMap) -> Response {
+    let lost = match begin(&shared, "unreact", &headers, &Value::Null).await {
+        Ok(lost) => lost,
+        Err(answer) => return answer,
+    };
+    let mut state = shared.stage.lock();
+    let at = mark.strip_prefix("r_").and_then(|at| at.parse::<usize>().ok());
+    let found = at
+        .and_then(|at| state.reactions.get(at).cloned())
+        .filter(|(message, _)| *message == id);
+    let Some((_, emoji)) = found else {
+        state.violation(format!("{mark} is no mark of {id}"));
+        return failure(NO_MARK, "reaction not found");
+    };
+    let gone = state.unmark(&id, &emoji);
+    drop(state);
+    shared.stage.tell_change();
+    if !gone {
+        return failure(NO_MARK, "reaction not found");
+    }
+    finish(json!({ "reaction_id": mark, "reaction_type": { "emoji_type": emoji } }), lost)
 }
 
 /// Query of the members of a department. No other parameter is known here.

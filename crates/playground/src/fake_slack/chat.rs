@@ -148,6 +148,26 @@ pub(super) fn open(shared: &Shared, arguments: &Value) -> Answer {
 
 /// `reactions.add`.
 pub(super) fn react(shared: &Shared, arguments: &Value) -> Answer {
+    let (ts, name) = marked(shared, arguments)?;
+    let mut memory = shared.stage.lock();
+    if memory.marks(ts).contains(&name) {
+        return Err(Refusal::fair("already_reacted"));
+    }
+    memory.mark(ts.to_owned(), name.to_owned());
+    Ok(json!({}))
+}
+
+/// `reactions.remove`.
+pub(super) fn unreact(shared: &Shared, arguments: &Value) -> Answer {
+    let (ts, name) = marked(shared, arguments)?;
+    if !shared.stage.lock().unmark(ts, name) {
+        return Err(Refusal::fair("no_reaction"));
+    }
+    Ok(json!({}))
+}
+
+/// The message and the name of the mark that a call is about.
+fn marked<'a>(shared: &Shared, arguments: &'a Value) -> Result<(&'a str, &'a str), Refusal> {
     known(arguments, &["channel", "timestamp", "name"])?;
     let (channel, ts, name) = (text(arguments, "channel")?, text(arguments, "timestamp")?, text(arguments, "name")?);
     if !name
@@ -159,16 +179,10 @@ pub(super) fn react(shared: &Shared, arguments: &Value) -> Answer {
     if !shared.workspace.knows(channel, ts) {
         return Err(Refusal::objection("message_not_found", format!("{ts} in {channel}")));
     }
-    let mut memory = shared.stage.lock();
-    if memory.recalled.contains(ts) {
+    if shared.stage.lock().recalled.contains(ts) {
         return Err(Refusal::fair("message_not_found"));
     }
-    let mark = (ts.to_owned(), name.to_owned());
-    if memory.reactions.contains(&mark) {
-        return Err(Refusal::fair("already_reacted"));
-    }
-    memory.mark(mark.0, mark.1);
-    Ok(json!({}))
+    Ok((ts, name))
 }
 
 /// Text and blocks, if the platform takes them.

@@ -116,6 +116,7 @@ fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
         "views.open" => chat::open(shared, arguments),
         "conversations.open" => chat::open_direct(shared, arguments),
         "reactions.add" => chat::react(shared, arguments),
+        "reactions.remove" => chat::unreact(shared, arguments),
         "users.info" => chat::user(arguments),
         "usergroups.users.list" => chat::members(shared, arguments),
         "conversations.replies" => chat::replies(shared, arguments),
@@ -136,6 +137,7 @@ fn endpoint(method: &str, arguments: &Value) -> &'static str {
         "views.open" => "form",
         "conversations.open" => "direct",
         "reactions.add" => "react",
+        "reactions.remove" => "unreact",
         "users.info" => "user",
         "usergroups.users.list" => "members",
         // Without a range from below it is no look for a lost post.

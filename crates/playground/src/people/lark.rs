@@ -1,6 +1,6 @@
 //! A Lark tenant: people who write and press buttons, as encrypted and signed events.
 
-use countersign_agent::domain::{Clock, Ids, Millis};
+use countersign_agent::domain::{Clock, Ids, Millis, Thumb};
 use serde_json::{Value, json};
 
 use super::{Event, Parcel, Words, with_mentions};
@@ -64,19 +64,8 @@ impl LarkPeople {
     /// `im.message.receive_v1`.
     pub(super) fn message(&self, words: &Words<'_>, at: Option<Millis>) -> Event {
         let message_id = format!("om_{}", self.ids.token());
-        let mut mentions = Vec::new();
-        let mut mention = |id: &str, name: &str| {
-            let key = format!("@_user_{}", mentions.len() + 1);
-            mentions.push(json!({ "key": key, "id": { "open_id": id }, "name": name, "tenant_key": TENANT_KEY }));
-            key
-        };
-        let bot = if words.mention {
-            format!("{} ", mention(&self.bot, "Countersign"))
-        } else {
-            String::new()
-        };
-        let text = with_mentions(words.text, str::to_owned, |id| mention(id, id));
-        let text = format!("{bot}{text}");
+        let bot = words.mention.then_some(self.bot.as_str());
+        let (text, mentions) = keyed(bot, words.text);
         let mut message = json!({
             "message_id": message_id,
             "create_time": at.unwrap_or_else(|| self.clock.now()).0.to_string(),
@@ -100,6 +89,34 @@ impl LarkPeople {
             message_id,
             ..self.other("im.message.receive_v1", json!({ "sender": sender, "message": message }))
         }
+    }
+
+    /// `im.message.updated_v1`.
+    pub(super) fn edited(&self, user: &str, chat: &str, message: &str, text: &str) -> Event {
+        let (text, mentions) = keyed(None, text);
+        let mut now = json!({
+            "message_id": message, "chat_id": chat, "chat_type": "group", "message_type": "text",
+            "update_time": self.clock.now().0.to_string(), "content": json!({ "text": text }).to_string(),
+        });
+        if !mentions.is_empty() {
+            now["mentions"] = json!(mentions);
+        }
+        let sender = json!({ "sender_id": { "open_id": user }, "sender_type": "user", "tenant_key": TENANT_KEY });
+        self.other("im.message.updated_v1", json!({ "sender": sender, "message": now }))
+    }
+
+    /// `im.message.reaction.created_v1` or `.deleted_v1`.
+    pub(super) fn thumb(&self, user: &str, message: &str, thumb: Thumb, taken_away: bool) -> Event {
+        let emoji = match thumb {
+            Thumb::Up => "THUMBSUP",
+            Thumb::Down => "ThumbsDown",
+        };
+        let kind = if taken_away { "deleted_v1" } else { "created_v1" };
+        let event = json!({
+            "message_id": message, "reaction_type": { "emoji_type": emoji }, "operator_type": "user",
+            "user_id": { "open_id": user }, "action_time": self.clock.now().0.to_string(),
+        });
+        self.other(&format!("im.message.reaction.{kind}"), event)
     }
 
     /// `card.action.trigger`; `feedback` fills the edit form.
@@ -144,4 +161,17 @@ impl LarkPeople {
             body: sealed.body,
         }
     }
+}
+
+/// `text` with a key in the place of each mention, that of `bot` in front, and who they are.
+fn keyed(bot: Option<&str>, text: &str) -> (String, Vec<Value>) {
+    let mut mentions = Vec::new();
+    let mut mention = |id: &str, name: &str| {
+        let key = format!("@_user_{}", mentions.len() + 1);
+        mentions.push(json!({ "key": key, "id": { "open_id": id }, "name": name, "tenant_key": TENANT_KEY }));
+        key
+    };
+    let bot = bot.map(|bot| format!("{} ", mention(bot, "Countersign"))).unwrap_or_default();
+    let text = with_mentions(text, str::to_owned, |id| mention(id, id));
+    (format!("{bot}{text}"), mentions)
 }

@@ -1,6 +1,6 @@
 //! A Slack workspace: people who write, press buttons and send forms, as signed requests.
 
-use countersign_agent::domain::{Clock, Ids, Millis};
+use countersign_agent::domain::{Clock, Ids, Millis, Thumb};
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
@@ -77,11 +77,23 @@ impl SlackPeople {
     pub(super) fn edited(&self, user: &str, chat: &str, message: &str, text: &str) -> Event {
         let ts = self.workspace.stamp("", None, None);
         let version = |text: &str| json!({ "type": "message", "user": user, "ts": message, "text": text, "team": TEAM });
-        let mut now = version(&escape(text));
+        let mut now = version(&with_mentions(text, escape, |id| format!("<@{id}>")));
         now["edited"] = json!({ "user": user, "ts": ts });
         self.told(json!({
             "type": "message", "subtype": "message_changed", "hidden": true, "channel": chat, "channel_type": "channel",
             "ts": ts, "event_ts": ts, "message": now, "previous_message": version("as it was before"),
+        }))
+    }
+
+    /// `reaction_added` or `reaction_removed`.
+    pub(super) fn thumb(&self, user: &str, chat: &str, message: &str, thumb: Thumb, taken_away: bool) -> Event {
+        let name = match thumb {
+            Thumb::Up => "+1",
+            Thumb::Down => "-1",
+        };
+        self.told(json!({
+            "type": if taken_away { "reaction_removed" } else { "reaction_added" }, "user": user, "reaction": name, "item_user": SLACK_BOT,
+            "item": { "type": "message", "channel": chat, "ts": message }, "event_ts": self.workspace.stamp("", None, None),
         }))
     }
 

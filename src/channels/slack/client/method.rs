@@ -16,6 +16,8 @@ pub(super) enum Method {
     Whisper,
     /// `reactions.add`.
     React,
+    /// `reactions.remove`.
+    Unreact,
     /// `conversations.replies`.
     Replies,
     /// `conversations.history`.
@@ -51,6 +53,8 @@ const UPDATES: &[(&str, Rate)] = &[("chat.update", UPDATE)];
 /// Tier 3.
 const REACT: Rate = tier(1200, 9);
 const REACTIONS: &[(&str, Rate)] = &[("reactions.add", REACT)];
+/// Tier 2, 20 a minute.
+const UNREACTIONS: &[(&str, Rate)] = &[("reactions.remove", tier(3000, 4))];
 /// Tier 3 for both ways of looking.
 const LOOK: &[(&str, Rate)] = &[("conversations", tier(1200, 4))];
 /// Tier 3, beside the looks for a lost post, which are rare.
@@ -93,6 +97,7 @@ impl Method {
             Self::History | Self::ReadChannel => "conversations.history",
             Self::Person => "users.info",
             Self::FileInfo => "files.info",
+            Self::Unreact => "reactions.remove",
             Self::OpenView => "views.open",
             Self::OpenDirect => "conversations.open",
             Self::Identity => "auth.test",
@@ -111,6 +116,7 @@ impl Method {
         let wide = match self {
             Self::Update => UPDATES,
             Self::React => REACTIONS,
+            Self::Unreact => UNREACTIONS,
             Self::Whisper => WHISPER,
             Self::Replies | Self::History => LOOK,
             Self::ReadThread => THREAD,

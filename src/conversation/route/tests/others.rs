@@ -209,6 +209,61 @@ fn tasks_in_groups() {
     assert_eq!(route(&all), Meaning::Task(0));
 }
 
+/// interface (I): `group_trigger: thread` takes the words of somebody with a task in the thread as said to us, whatever waits or runs there.
+#[test]
+fn words_in_a_thread_of_ones_own() {
+    let thread = "1780000000.000100";
+    let gate = gate("g", "u1", thread);
+    let own = |text: &str| MessageContext {
+        own_thread: true,
+        ..said(text).in_thread(thread).unmentioned()
+    };
+    assert_eq!(route(&own("再短一点")), Meaning::Task(0));
+    assert_eq!(route(&own("/status")), Meaning::Status);
+    assert_eq!(route(&own("")), Meaning::Ignore("empty"), "nobody called");
+    assert_eq!(
+        route(&own("再短一点").open(&[&gate])),
+        does(&gate, Act::Revise("再短一点".to_owned()))
+    );
+    assert_eq!(route(&own("再短一点").runs(turn(&gate, TurnStatus::Running))), Meaning::Task(1));
+    let below = own("再短一点").reply(ReplyTo::Request, decided(&gate, DecisionKind::Approve), TurnStatus::Completed);
+    assert_eq!(route(&below), Meaning::Task(0), "after the end a task of its own");
+    let mut others = own("小李你看呢");
+    others.said.to_others = true;
+    assert_eq!(route(&others), Meaning::Ignore("said to others"));
+    let mut all = own("大家看呢");
+    all.to_all = true;
+    assert_eq!(route(&all), Meaning::Ignore("said to others"));
+    let mut picture = own("[image]");
+    picture.attachment_only = true;
+    assert_eq!(route(&picture), Meaning::Tell("no text", Notice::NotText {}));
+}
+
+/// interface (I): in a thread below somebody else's request a person's words are about their own task there, never a change to the other's plan.
+#[test]
+fn words_below_somebody_elses_request_are_about_ones_own() {
+    let thread = "1780000000.000100";
+    let (theirs, own) = (gate("g", "u1", thread), gate("own", "u2", thread));
+    let below = |text: &str, open: &[&Gate]| {
+        let context = said(text)
+            .by("u2")
+            .in_thread(thread)
+            .approvers(Approvers::Anyone)
+            .unmentioned()
+            .open(open);
+        let context = context.reply(ReplyTo::Request, undecided(&theirs), TurnStatus::Paused);
+        MessageContext {
+            own_thread: true,
+            ..context
+        }
+    };
+    assert_eq!(
+        route(&below("先备份", &[&theirs, &own])),
+        does(&own, Act::Revise("先备份".to_owned()))
+    );
+    assert_eq!(route(&below("先备份", &[&theirs])), Meaning::Task(0));
+}
+
 /// design: where a flat message has a thread of its own, a listed word or a command beside the thread means the task inside it.
 #[test]
 fn words_beside_the_thread() {

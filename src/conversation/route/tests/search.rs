@@ -80,11 +80,13 @@ fn machines() -> Vec<Machine> {
     // The other member is in `S1` and may leave it; who is in `S2` cannot be looked up.
     let groups = [(GateKind::PlanReview, 2), (GateKind::ToolApproval, 2)].map(|kind| (kind, listed(&["u1", "S1"])));
     let unknown = [(GateKind::PlanReview, 1), (GateKind::ToolApproval, 1)].map(|kind| (kind, listed(&["S1", "S2"])));
+    let in_thread = [GateKind::PlanReview, GateKind::Question].map(|kind| Machine::new(kind, 1, Approvers::Anyone).in_thread());
     pairs
         .chain([((GateKind::PlanReview, 1), listed(&["u2"]))])
         .chain(groups)
         .chain(unknown)
         .map(|((kind, quorum), approvers)| Machine::new(kind, quorum, approvers))
+        .chain(in_thread)
         .collect()
 }
 

@@ -166,6 +166,8 @@ pub(super) struct Machine {
     pub(super) approvers: Approvers,
     /// How many things happen.
     pub(super) events: u32,
+    /// Words are said in the request's thread without a mention, where the requester's need none.
+    in_thread: bool,
     fault: Option<Fault>,
     /// Before and after the other member has left the group.
     rights: [Rights; 2],
@@ -199,9 +201,15 @@ impl Machine {
             },
             rights: [&[PEOPLE[1]] as &[&str], &[]].map(|members| Rights::for_test(approvers.clone(), &[]).knowing(GROUP, members)),
             approvers,
+            in_thread: false,
             fault: None,
             routed: RefCell::default(),
         }
+    }
+
+    /// This machine where `group_trigger: thread` makes the requester's words ours.
+    pub(super) fn in_thread(self) -> Self {
+        Self { in_thread: true, ..self }
     }
 
     /// This machine with a planted fault.
@@ -232,8 +240,12 @@ impl Machine {
         }
     }
 
+    fn thread(&self) -> &'static str {
+        if self.in_thread { "omt_1" } else { "" }
+    }
+
     fn gate(&self, card: Card) -> Gate {
-        let mut gate = kind(self.kind, gate("g", PEOPLE[0], ""));
+        let mut gate = kind(self.kind, gate("g", PEOPLE[0], self.thread()));
         gate.quorum = self.quorum;
         if card != Card::Known {
             (gate.delivered_at, gate.card_at, gate.card_message) = (None, None, None);
@@ -371,7 +383,11 @@ impl Machine {
 
     fn route(&self, (words, who, reply, after, card, decision, waits, left): Asked) -> Said {
         let gate = self.gate(card);
-        let mut context = said(WORDS[words]).by(PEOPLE[who]);
+        let mut context = said(WORDS[words]).by(PEOPLE[who]).in_thread(self.thread());
+        if self.in_thread {
+            context = context.unmentioned();
+            context.own_thread = who == 0;
+        }
         context.rights = self.rights(left).clone();
         context.at = Millis(if after { 2_000 } else { 900 });
         context.fresh = true;
@@ -390,6 +406,8 @@ impl Machine {
             // A card whose id we do not know is a message that we do not know.
             (true, Card::Unheard) => context.replies_to_unknown = true,
             (true, _) => context = context.reply(ReplyTo::Card, record.clone(), status),
+            // In a thread everything replies to its first message.
+            (false, _) if self.in_thread => context = context.reply(ReplyTo::Request, record.clone(), status),
             (false, _) => {}
         }
         if decision.is_some() {
