@@ -8,6 +8,7 @@ use super::{block, file, first_request};
 use crate::support::fake_model::say;
 use crate::support::people::reply;
 use crate::support::platform::{On, on_both};
+use crate::support::quiet::heard;
 use crate::support::world::{DIRECT, GROUP, To, World};
 
 on_both! {
@@ -220,11 +221,7 @@ async fn the_other_event_of_a_mention_brings_its_files() {
     world.push(&mention).await;
     world.seen("the look at the channel", |chat| (chat.count("said_before") == 1).then_some(())).await;
     world.push(&whole).await;
-    crate::support::api::eventually("the copy to be dropped", || async {
-        let metrics = world.api.text("/metrics").await;
-        metrics.contains("countersign_duplicates_total{channel=\"slack\"} 1").then_some(())
-    })
-    .await;
+    heard(&world).await;
     world.chat.release("said_before");
     let block = answered(&world, GROUP).await;
     assert_eq!(world.file(path(&block)).as_deref(), Some("abc"));
