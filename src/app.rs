@@ -31,7 +31,7 @@ use crate::lanes::{Intervals, ModelSource, Runner, RunnerParts};
 use crate::store::{Ledger, StoreError};
 use crate::telemetry::{Logs, Meters};
 pub use countersign_agent::tls::install as install_crypto;
-pub use toolbox::toolbox;
+pub use toolbox::{tool_specs, toolbox};
 
 /// After a stop was asked for, the listener goes on this long, so that a balancer can notice `/readyz`.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -142,7 +142,9 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let servers = mcp_servers(&boot, &ledger);
     let settings = Settings::new(live);
     let meters = Meters::install();
-    meters.expect_tools(tools.specs().into_iter().map(|tool| tool.name));
+    let chat_tools = toolbox::chat_tools(&boot);
+    let specs = tools.specs().into_iter().chain(chat_tools.specs.iter().cloned());
+    meters.expect_tools(specs.map(|tool| tool.name));
     // Leases and expiries by the time that all processes share; signatures by this machine's, as their platforms expect.
     let clock = ledger.clock().clone();
     let channels = channels(&boot, &templates, &http, &parts.clock, &clock);
@@ -154,6 +156,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
             ids: parts.ids.clone(),
             templates: Arc::clone(&templates),
             tools: Arc::new(tools.with_servers(servers.clone())),
+            chat_tools,
             models: models(&settings, http.clone(), parts.model),
             timings: parts.timings,
             failpoint: parts.failpoint.clone(),

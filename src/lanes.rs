@@ -3,10 +3,12 @@
 mod state;
 mod ledger;
 mod runner;
+mod chat_tools;
 mod begin;
 mod leases;
 mod inspect;
 
+pub use chat_tools::ChatTools;
 pub use inspect::{Details, plan_of};
 pub use runner::{ModelSource, Runner, RunnerParts};
 

@@ -1,9 +1,10 @@
 //! The tools that the configuration switches on.
 
-use countersign_agent::domain::EffectClass;
+use countersign_agent::domain::{EffectClass, ToolSpec};
 use countersign_agent::tools::{Reach, Toolbox, ToolboxError, bash_tool, file_tools, web_tool};
 
 use crate::config::Boot;
+use crate::lanes::ChatTools;
 
 /// The file tools and `run_bash` in the workspace, and `web_fetch` bound to `reach`, as far as `boot` switches them on.
 ///
@@ -24,4 +25,28 @@ pub fn toolbox(boot: &Boot, reach: &Reach) -> Result<Toolbox, ToolboxError> {
         tools.push(web_tool(reach)?);
     }
     Ok(Toolbox::new(tools, &boot.tools.effects))
+}
+
+/// Everything that tasks may be offered, in one chat or another, but for the tools of MCP servers.
+///
+/// # Errors
+/// Those of [`toolbox`].
+pub fn tool_specs(boot: &Boot, reach: &Reach) -> Result<Vec<ToolSpec>, ToolboxError> {
+    let mut specs = toolbox(boot, reach)?.specs();
+    specs.extend(chat_specs(boot));
+    Ok(specs)
+}
+
+/// The tools that act in the chat of a task.
+pub(super) fn chat_tools(boot: &Boot) -> ChatTools {
+    ChatTools {
+        specs: chat_specs(boot),
+        ..ChatTools::default()
+    }
+}
+
+/// Those tools, as rules and lists know them.
+fn chat_specs(boot: &Boot) -> Vec<ToolSpec> {
+    let specs: Vec<ToolSpec> = Vec::new();
+    specs.into_iter().map(|spec| spec.overridden(&boot.tools.effects)).collect()
 }

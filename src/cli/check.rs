@@ -22,8 +22,8 @@ pub(super) async fn check(loaded: Loaded, online: bool, chat: Option<&str>) -> a
         problem(&error.to_string());
         sound = false;
     }
-    let tools = match crate::app::toolbox(boot, &countersign_agent::tools::Reach::default()) {
-        Ok(tools) => tools.specs(),
+    let tools = match crate::app::tool_specs(boot, &countersign_agent::tools::Reach::default()) {
+        Ok(tools) => tools,
         Err(error) => {
             problem(&error.to_string());
             sound = false;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use countersign_agent::domain::{Clock, Millis, Replay, ReplayCounts, ReplayReport, Rule};
 use countersign_agent::tools::Reach;
 
-use crate::app::toolbox;
+use crate::app::tool_specs;
 use crate::config::{self, Loaded, Problem};
 use crate::store::Ledger;
 
@@ -39,7 +39,7 @@ pub(super) async fn test(loaded: Loaded, file: Option<PathBuf>, since: Duration)
             }
         }
     };
-    let tools = toolbox(&loaded.boot, &Reach::default())?.specs();
+    let tools = tool_specs(&loaded.boot, &Reach::default())?;
     let ledger = Ledger::open_read_only(&loaded.boot.stores.database_url).await?;
     let mut replay = Replay::new(&rules, &tools);
     let span = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);

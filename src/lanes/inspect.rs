@@ -1,11 +1,11 @@
 //! A stored turn as others may see it, in domain types.
 
-use countersign_agent::domain::{Budget, CallDraft, ChannelKind, GateId, Message, Plan, Todo, ToolSpec};
+use countersign_agent::domain::{Budget, CallDraft, ChannelKind, Conversation, GateId, Message, Plan, Todo, ToolSpec};
 use countersign_agent::reducer::{self, Capsule, Env, Turn};
 
 use super::state::read;
 use super::{Runner, WorkError};
-use crate::store::TurnRow;
+use crate::store::{ActionRecord, StoreError, TurnRow};
 
 /// What the API shows of a turn beyond its row.
 #[derive(Clone, Debug)]
@@ -66,25 +66,39 @@ impl Runner {
         })
     }
 
-    /// The action tools that this process offers to the model.
+    /// The action tools that this process offers to the model, in one chat or another.
     #[must_use]
     pub fn tool_specs(&self) -> Vec<ToolSpec> {
-        self.engine.tools.specs()
+        let mut specs = self.engine.tools.specs();
+        specs.extend(self.chat_tools.specs.iter().cloned());
+        specs
     }
 
-    /// The call of `tool` with a person's arguments: see [`Engine::draft`](countersign_agent::engine::Engine::draft).
+    /// The call of `record` with a person's arguments: see [`Engine::draft`](countersign_agent::engine::Engine::draft). The inner error says what is to be
+    /// mended.
     ///
     /// # Errors
-    /// What is to be mended.
-    pub async fn draft(&self, tool: &str, arguments: &str, chat: &str) -> Result<CallDraft, String> {
-        self.engine.draft(tool, arguments, chat).await
+    /// Those of the ledger.
+    pub async fn draft(&self, record: &ActionRecord, arguments: &str) -> Result<Result<CallDraft, String>, StoreError> {
+        let action = &record.action;
+        let turn = self.ledger.read().await?.turn_in_brief(&action.turn_id, 0).await?;
+        let turn = turn.ok_or_else(|| StoreError::Corrupt(format!("action {} names the missing turn {}", action.id, action.turn_id)))?;
+        let engine = self.engine_in(&turn.conversation);
+        Ok(engine.draft(&action.tool, arguments, &record.chat).await)
     }
 
     /// Names of the action tools that this process offers to the model in a turn that begins now in this chat.
     #[must_use]
     pub fn tool_names(&self, channel: ChannelKind, chat: &str) -> Vec<String> {
         let policy = self.settings.current().policy(channel, chat);
-        self.engine.specs(&policy).into_iter().map(|spec| spec.name).collect()
+        let place = Conversation {
+            channel,
+            app: String::new(),
+            tenant: String::new(),
+            chat: chat.to_owned(),
+            thread: String::new(),
+        };
+        self.engine_in(&place).specs(&policy).into_iter().map(|spec| spec.name).collect()
     }
 
     /// The turn's messages as the model sees them, with the marker of an open plan review.
@@ -94,7 +108,7 @@ impl Runner {
     pub fn view(&self, row: &TurnRow, log: Vec<Message>) -> Result<Vec<Message>, WorkError> {
         let turn = Turn { state: read(row)?, log };
         let policy = &turn.state.policy;
-        let specs = self.engine.specs(policy);
+        let specs = self.engine_in(&row.conversation).specs(policy);
         let env = Env {
             now: self.engine.clock.now(),
             tools: &specs,

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};
 
+use super::chat_tools::ChatTools;
 use super::leases::Leases;
 use super::ledger::{LedgerJournal, SignalWatch};
 use super::state::read;
@@ -47,7 +48,8 @@ enum WorkBreak {
 pub struct Runner {
     pub(super) engine: Engine,
     pub(super) settings: Settings,
-    ledger: Ledger,
+    pub(super) chat_tools: ChatTools,
+    pub(super) ledger: Ledger,
     signal_watch: Arc<SignalWatch>,
     leases: Arc<Leases>,
     /// How long a lane is leased.
@@ -78,6 +80,8 @@ pub struct RunnerParts {
     pub templates: Arc<Templates>,
     /// Action tools.
     pub tools: Arc<Toolbox>,
+    /// Action tools of a task's chat.
+    pub chat_tools: ChatTools,
     /// Models of the settings in force.
     pub models: ModelSource,
     /// Lengths.
@@ -124,6 +128,7 @@ impl Runner {
         Self {
             engine,
             settings: parts.settings,
+            chat_tools: parts.chat_tools,
             ledger: parts.ledger,
             signal_watch: Arc::default(),
             leases: Arc::default(),
@@ -229,7 +234,8 @@ impl Runner {
                 None => Millis::NEVER,
                 Some((journal, mut turn)) => {
                     let span = info_span!("turn", turn.id = %turn.state.turn_id, chat = %lease.conversation.chat);
-                    match Box::pin(self.engine.drive(&journal, &mut turn, stop)).instrument(span).await? {
+                    let engine = self.engine_in(&lease.conversation);
+                    match Box::pin(engine.drive(&journal, &mut turn, stop)).instrument(span).await? {
                         RunEnd::Finished => {
                             lease.turn_id = None;
                             continue;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign_agent::domain::{EffectClass, Message, Role, Scope, ToolCall, ToolSpec};
 use countersign_agent::model::{ChatModel, ChatReply, ChatRequest};
-use countersign_agent::tools::{Halt, ToolError, Toolbox, unpack_sample};
+use countersign_agent::tools::{CallHandle, ToolError, Toolbox, unpack_sample};
 use countersign_playground::Demo;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ impl Turn {
         if let (EffectClass::Write, Some(refusal)) = (tool.spec().effect, self.refusal) {
             return refusal.to_owned();
         }
-        match tool.run(&arguments, &Halt::default()).await {
+        match tool.run(&arguments, &CallHandle::default()).await {
             Ok(output) => format!("[tool_result:{}] {}", call.name, output.text),
             Err(ToolError::TellModel(text) | ToolError::Unknown(text) | ToolError::Fatal(text)) => {
                 format!("[tool_result:{}] error: {text}", call.name)

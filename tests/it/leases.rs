@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign::config::Settings;
-use countersign::lanes::{Intervals, Runner, RunnerParts, WorkError};
+use countersign::lanes::{ChatTools, Intervals, Runner, RunnerParts, WorkError};
 use countersign::store::{Hold, Lease, StoreError};
 use countersign_agent::domain::{Failpoint, Ids, Millis};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
@@ -37,6 +37,7 @@ impl ChatModel for Silent {
 fn runner(store: &Store, asked: &Arc<Semaphore>) -> Runner {
     let model: Arc<dyn ChatModel> = Arc::new(Silent(Arc::clone(asked)));
     Runner::new(RunnerParts {
+        chat_tools: ChatTools::default(),
         ledger: store.ledger.clone(),
         settings: Settings::new(cards::live()),
         clock: store.clock.clone(),

@@ -9,7 +9,7 @@ mod turns;
 use std::sync::Arc;
 
 use countersign_agent::tools::McpServer;
-use countersign_agent::tools::{FirstSight, Halt, Servers, ToolError, ToolOutput};
+use countersign_agent::tools::{CallHandle, FirstSight, Servers, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use crate::support::played_mcp::speak;
@@ -30,7 +30,7 @@ async fn connected(servers: &[McpServer]) -> Servers {
 }
 
 async fn call(servers: &Servers, name: &str, arguments: Value) -> Result<ToolOutput, ToolError> {
-    servers.get(name).unwrap().run(&arguments, &Halt::default()).await
+    servers.get(name).unwrap().run(&arguments, &CallHandle::default()).await
 }
 
 /// What the model hears of an error.

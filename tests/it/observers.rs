@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::config::{Live, Settings};
-use countersign::lanes::{Intervals, Runner, RunnerParts};
+use countersign::lanes::{ChatTools, Intervals, Runner, RunnerParts};
 use countersign::store::{Hold, Ledger, ListQuery, OutboxOp, TurnRow};
 use countersign_agent::domain::{
     ActionStatus, Answer, ApprovalMode, DecisionKind, EffectClass, Failpoint, Ids, Mode, Notice, Outbound, Plan, Scope, Step, ToolCall,
@@ -17,7 +17,7 @@ use countersign_agent::domain::{
 use countersign_agent::engine::{HookError, Observer};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
 use countersign_agent::reducer::{PlanEnding, PlanMessage, StepChange, Turn};
-use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput, Toolbox};
+use countersign_agent::tools::{CallHandle, Tool, ToolError, ToolOutput, Toolbox};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,7 @@ impl Tool for Note {
         }
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, _: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, _: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         self.runs.fetch_add(1, Ordering::SeqCst);
         let exit = arguments["last"].as_bool().unwrap_or_default().then(|| "That is all.".to_owned());
         Box::pin(ready(Ok(ToolOutput {
@@ -159,6 +159,7 @@ struct Outcome {
 
 fn runner(store: &Store, live: Live, model: Arc<dyn ChatModel>, note: Arc<Note>, observer: Arc<dyn Observer>) -> Runner {
     Runner::new(RunnerParts {
+        chat_tools: ChatTools::default(),
         ledger: store.ledger.clone(),
         settings: Settings::new(live),
         clock: store.clock.clone(),

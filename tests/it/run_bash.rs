@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use countersign_agent::domain::EffectClass;
-use countersign_agent::tools::{Halt, HaltReason, ToolError, ToolOutput, Toolbox};
+use countersign_agent::tools::{CallHandle, HaltReason, ToolError, ToolOutput, Toolbox};
 use rustix::process::{Pid, test_kill_process};
 use serde_json::json;
 
@@ -18,13 +18,13 @@ fn toolbox(folder: &Path) -> Toolbox {
     countersign::app::toolbox(&boot, &Reach::default()).unwrap()
 }
 
-async fn run_until(folder: &Path, command: &str, halt: &Halt) -> ToolOutput {
+async fn run_until(folder: &Path, command: &str, call: &CallHandle) -> ToolOutput {
     let tool = toolbox(folder).get("run_bash").unwrap();
-    tool.run(&json!({ "command": command }), halt).await.unwrap()
+    tool.run(&json!({ "command": command }), call).await.unwrap()
 }
 
 async fn run(folder: &Path, command: &str) -> ToolOutput {
-    run_until(folder, command, &Halt::default()).await
+    run_until(folder, command, &CallHandle::default()).await
 }
 
 /// Its text without the time that it took, where it says so.
@@ -94,7 +94,7 @@ async fn the_result_is_output_errors_and_the_exit() {
         json!({"command": "true", "cwd": "/"}),
         json!({"command": "a\0b"}),
     ] {
-        let refusal = tool.run(&arguments, &Halt::default()).await.unwrap_err();
+        let refusal = tool.run(&arguments, &CallHandle::default()).await.unwrap_err();
         assert!(matches!(refusal, ToolError::TellModel(_)), "{arguments}");
     }
 }
@@ -225,8 +225,8 @@ async fn a_fork_bomb_ends_whole() {
         "trap '' TERM\necho $$ >> pids\n[ \"$1\" -gt 0 ] || exec sleep 300\nbash bomb $(($1 - 1)) & bash bomb $(($1 - 1)) & wait\n",
     )
     .unwrap();
-    let halt = Halt::default();
-    let running = run_until(folder.path(), "bash bomb 6", &halt);
+    let call = CallHandle::default();
+    let running = run_until(folder.path(), "bash bomb 6", &call);
     let everybody = async {
         let pids = || async {
             let pids = std::fs::read_to_string(folder.path().join("pids")).ok()?;
@@ -235,7 +235,7 @@ async fn a_fork_bomb_ends_whole() {
         };
         let pids = eventually("all generations", pids).await;
         assert!(pids.iter().all(|pid| is_alive(*pid)));
-        halt.tell(HaltReason::ByTime);
+        call.halt.tell(HaltReason::ByTime);
         pids
     };
     let (output, pids) = tokio::join!(running, everybody);
@@ -255,15 +255,15 @@ async fn time_is_up() {
         ("trap '' TERM", "", "\nexit: killed by signal 9", 1900..6000),
     ] {
         let _ = std::fs::remove_file(folder.path().join("pid"));
-        let halt = Halt::default();
+        let call = CallHandle::default();
         let command = format!("{trap}; echo begun; echo $$ > pid; sleep 300 & wait; wait");
         let running = async {
-            let output = run_until(folder.path(), &command, &halt).await;
+            let output = run_until(folder.path(), &command, &call).await;
             (output, Instant::now())
         };
         let told = async {
             process(folder.path(), "pid").await;
-            halt.tell(HaltReason::ByTime);
+            call.halt.tell(HaltReason::ByTime);
             Instant::now()
         };
         let ((output, ended), told) = tokio::join!(running, told);
@@ -279,19 +279,19 @@ async fn time_is_up() {
 #[tokio::test]
 async fn a_person_stops_it() {
     let folder = tempfile::tempdir().unwrap();
-    let halt = Halt::default();
+    let call = CallHandle::default();
     let running = async {
         let output = run_until(
             folder.path(),
             "trap '' TERM; echo half; echo $$ > pid; sleep 300 & wait; wait",
-            &halt,
+            &call,
         )
         .await;
         (output, Instant::now())
     };
     let told = async {
         process(folder.path(), "pid").await;
-        halt.tell(HaltReason::ByPerson);
+        call.halt.tell(HaltReason::ByPerson);
         Instant::now()
     };
     let ((output, ended), told) = tokio::join!(running, told);

@@ -8,13 +8,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use countersign_agent::domain::EffectClass;
-use countersign_agent::tools::{Halt, ToolError, Toolbox, unpack_sample};
+use countersign_agent::tools::{CallHandle, ToolError, Toolbox, unpack_sample};
 use serde_json::{Value, json};
 
 use crate::support::workspace::{boot, toolbox};
 
 async fn run(tools: &Toolbox, name: &str, arguments: Value) -> Result<String, String> {
-    match tools.get(name).unwrap().run(&arguments, &Halt::default()).await {
+    match tools.get(name).unwrap().run(&arguments, &CallHandle::default()).await {
         Ok(output) => Ok(output.text),
         Err(ToolError::TellModel(text)) => Err(text),
         Err(ToolError::Unknown(text) | ToolError::Fatal(text)) => panic!("fatal: {text}"),
@@ -290,7 +290,7 @@ async fn writers_do_not_mix() {
             let tool = Arc::clone(&tool);
             tokio::spawn(async move {
                 let arguments = json!({"path": "one.md", "content": format!("{n:02}").repeat(1000)});
-                tool.run(&arguments, &Halt::default()).await
+                tool.run(&arguments, &CallHandle::default()).await
             })
         })
         .collect();

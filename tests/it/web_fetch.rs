@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use countersign::app::install_crypto;
 use countersign_agent::domain::EffectClass;
-use countersign_agent::tools::{Halt, HaltReason, Reach, Tool, ToolError, ToolOutput};
+use countersign_agent::tools::{CallHandle, HaltReason, Reach, Tool, ToolError, ToolOutput};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ async fn try_fetch(internet: &Internet, url: &str) -> Result<ToolOutput, String>
 }
 
 async fn try_within(reach: &Reach, url: &str) -> Result<ToolOutput, String> {
-    match tool(reach).run(&json!({ "url": url }), &Halt::default()).await {
+    match tool(reach).run(&json!({ "url": url }), &CallHandle::default()).await {
         Ok(output) => Ok(output),
         Err(ToolError::TellModel(text)) => Err(text),
         Err(ToolError::Unknown(text) | ToolError::Fatal(text)) => panic!("fatal: {text}"),
@@ -325,10 +325,10 @@ async fn a_silent_body_is_given_up() {
     let internet = Internet::with_site(site).await;
     let tool = tool(&internet.reach());
     let arguments = json!({ "url": internet.url("/silent") });
-    let halt = Halt::default();
+    let call = CallHandle::default();
     let began = Instant::now();
     let fetched = async {
-        let fetched = tool.run(&arguments, &halt).await;
+        let fetched = tool.run(&arguments, &call).await;
         (fetched, began.elapsed())
     };
     let asked = crate::support::api::eventually("the request", || async { (!internet.seen().is_empty()).then_some(()) });
@@ -341,13 +341,17 @@ async fn a_silent_body_is_given_up() {
 #[tokio::test]
 async fn a_stop_ends_a_fetch_at_once() {
     let internet = Internet::with_site(site).await;
-    let (tool, arguments, halt) = (tool(&internet.reach()), json!({ "url": internet.url("/silent") }), Halt::default());
+    let (tool, arguments, call) = (
+        tool(&internet.reach()),
+        json!({ "url": internet.url("/silent") }),
+        CallHandle::default(),
+    );
     let stopped = async {
         crate::support::api::eventually("the request", || async { (!internet.seen().is_empty()).then_some(()) }).await;
-        halt.tell(HaltReason::ByPerson);
+        call.halt.tell(HaltReason::ByPerson);
         Instant::now()
     };
-    let (fetched, told) = tokio::join!(tool.run(&arguments, &halt), stopped);
+    let (fetched, told) = tokio::join!(tool.run(&arguments, &call), stopped);
     assert_eq!(fetched.unwrap_err().to_string(), "stopped; the request may have reached the server");
     assert!(told.elapsed() < Duration::from_millis(900), "{:?}", told.elapsed());
 }
@@ -369,6 +373,6 @@ async fn it_is_a_write_and_off_unless_switched_on() {
         "http://[::1]/",
         "http://example.com:8080/",
     ] {
-        tool.run(&json!({ "url": url }), &Halt::default()).await.expect_err(url);
+        tool.run(&json!({ "url": url }), &CallHandle::default()).await.expect_err(url);
     }
 }

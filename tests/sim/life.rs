@@ -12,7 +12,7 @@ use std::time::Duration;
 use countersign::channels::BoxFuture;
 use countersign::config::{Live, Settings};
 use countersign::conversation::{Conversations, GroupDirectory};
-use countersign::lanes::{Intervals, Runner, RunnerParts};
+use countersign::lanes::{ChatTools, Intervals, Runner, RunnerParts};
 use countersign::store::SimulatedCommit;
 use countersign_agent::domain::{ChannelKind, Failpoint, Ids, Inbound, InboundBody, Millis, Mode};
 use countersign_agent::tools::{Tool, ToolError, ToolOutput, Toolbox};
@@ -132,6 +132,7 @@ impl<'a> Life<'a> {
         });
         let model: Arc<dyn countersign_agent::model::ChatModel> = Arc::new(Model(Arc::clone(&stage.scene)));
         let runner = Runner::new(RunnerParts {
+            chat_tools: ChatTools::default(),
             ledger: lab.ledger.clone(),
             settings: settings.clone(),
             clock: lab.clock.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use countersign_agent::domain::{ArgumentSense, EffectClass, Message, Role, Scope, ToolCall, ToolSpec};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
-use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
+use countersign_agent::tools::{CallHandle, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
@@ -53,7 +53,7 @@ impl Tool for Played {
         }
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, _halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, _call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(self.scene.call_tool(self.name, arguments))
     }
 }

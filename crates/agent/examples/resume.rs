@@ -23,7 +23,7 @@ use std::sync::Arc;
 use countersign_agent::domain::{EffectClass, GateKind, ToolSpec};
 use countersign_agent::engine::{Agent, Outcome, Task, Verdict};
 use countersign_agent::model::BoxFuture;
-use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput, file_tools, unpack_sample};
+use countersign_agent::tools::{CallHandle, Tool, ToolError, ToolOutput, file_tools, unpack_sample};
 use countersign_playground::Demo;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -122,7 +122,7 @@ impl Tool for Hangs {
         self.tool.spec()
     }
 
-    fn run<'a>(&'a self, _: &'a Value, _: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, _: &'a Value, _: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         self.begun.notify_one();
         Box::pin(std::future::pending())
     }

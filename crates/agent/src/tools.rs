@@ -29,7 +29,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{EffectClass, Ids, ToolSpec};
+use crate::domain::{ActionId, EffectClass, Ids, ToolSpec};
 
 /// Longest output of a tool that is kept, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 64 << 10;
@@ -66,12 +66,12 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// Name, schema, effect class.
     fn spec(&self) -> ToolSpec;
 
-    /// Runs it with arguments that are a JSON object. Once `halt` is told, a tool that can end early does, and answers with
+    /// Runs it with arguments that are a JSON object. Once [`CallHandle::halt`] is told, a tool that can end early does, and answers with
     /// what was done until then. Whatever it has begun ends when the future is dropped.
     ///
     /// # Errors
     /// [`ToolError::TellModel`] for everything the model can mend.
-    fn run<'a>(&'a self, arguments: &'a Value, halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+    fn run<'a>(&'a self, arguments: &'a Value, call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
     /// What [`Tool::run`] would change if it ran now, for the person who is asked: files as a unified diff. It changes nothing
     /// itself. `None` means the arguments say it all.
@@ -85,6 +85,23 @@ pub trait Tool: Send + Sync + fmt::Debug {
     fn base<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
     }
+
+    /// Does it recognise a call that it was running when its process died ([`CallHandle::action`]), so that it goes on where it was? Such a call
+    /// is run again after a crash. Of the others nobody knows whether they ran, and a person is asked.
+    fn resumes(&self) -> bool {
+        false
+    }
+}
+
+/// One call, as its tool sees it: which one it is, and when it should end.
+#[derive(Clone, Debug, Default)]
+pub struct CallHandle {
+    /// The row of a call that changes something: the same whenever this call is run again. Reads have none.
+    pub action: Option<ActionId>,
+    /// What [`Tool::base`] said when the call was let through by a person. `None` when nobody was asked, or nothing is replaced.
+    pub base: Option<String>,
+    /// Tells the call to end.
+    pub halt: Halt,
 }
 
 /// What [`Tool::base`] of a file tool says when the file holds exactly what the call would write.
@@ -102,6 +119,7 @@ pub fn file_tools(folder: &Path) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
 #[derive(Clone, Debug, Default)]
 pub struct Toolbox {
     tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
+    effects: BTreeMap<String, EffectClass>,
     #[cfg(feature = "mcp")]
     servers: Servers,
 }
@@ -133,10 +151,19 @@ impl Toolbox {
     #[must_use]
     pub fn new(tools: Vec<Arc<dyn Tool>>, effects: &BTreeMap<String, EffectClass>) -> Self {
         Self {
-            tools: tools.into_iter().map(|tool| (overridden(tool.spec(), effects), tool)).collect(),
-            #[cfg(feature = "mcp")]
-            servers: Servers::default(),
+            effects: effects.clone(),
+            ..Self::default()
         }
+        .with(tools)
+    }
+
+    /// These and others of ours, under the same overrides.
+    #[must_use]
+    pub fn with(mut self, tools: Vec<Arc<dyn Tool>>) -> Self {
+        let effects = &self.effects;
+        self.tools
+            .extend(tools.into_iter().map(|tool| (tool.spec().overridden(effects), tool)));
+        self
     }
 
     /// These and what the MCP servers offer at any moment.
@@ -201,13 +228,6 @@ impl Toolbox {
         let own = own.or_else(|| self.servers.get_for(name, definition));
         own
     }
-}
-
-fn overridden(mut spec: ToolSpec, effects: &BTreeMap<String, EffectClass>) -> ToolSpec {
-    if let Some(class) = effects.get(&spec.name) {
-        spec.effect = *class;
-    }
-    spec
 }
 
 /// Why a call should end before it is done.

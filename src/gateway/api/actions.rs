@@ -73,8 +73,8 @@ pub(in crate::gateway) async fn decide(
             Some(
                 gateway
                     .runner
-                    .draft(&found.action.tool, &arguments.to_string(), &found.chat)
-                    .await
+                    .draft(&found, &arguments.to_string())
+                    .await?
                     .map_err(ApiError::arguments)?,
             )
         }

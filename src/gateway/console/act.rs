@@ -160,13 +160,7 @@ async fn action(
         return Ok(Notice::UnknownReview {});
     };
     let edit = match arguments {
-        Some(text) => Some(
-            gateway
-                .runner
-                .draft(&found.action.tool, text, &found.chat)
-                .await
-                .map_err(ApiError::arguments)?,
-        ),
+        Some(text) => Some(gateway.runner.draft(&found, text).await?.map_err(ApiError::arguments)?),
         None => None,
     };
     let asked = ApiDecision {

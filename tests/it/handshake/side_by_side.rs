@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign_agent::domain::{EffectClass, Scope, ToolSpec};
-use countersign_agent::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
+use countersign_agent::tools::{BoxFuture, CallHandle, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -43,7 +43,7 @@ impl Tool for Slow {
         }
     }
 
-    fn run<'a>(&'a self, _arguments: &'a Value, _halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, _arguments: &'a Value, _call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             if let Some(signal) = &self.waits_for {
                 signal.notified().await;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use countersign_agent::domain::{EffectClass, Role, Scope, ToolCall, ToolSpec};
 use countersign_agent::engine::{Agent, AgentBuilder, Ending, OpenGate, Outcome, Task};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
-use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
+use countersign_agent::tools::{CallHandle, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -163,7 +163,7 @@ impl Tool for Note {
         }
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, _: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, _: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let text = arguments["text"].as_str().unwrap_or_default().to_owned();
         self.kept.lock().unwrap().push(text.clone());
         // "exit: …" ends the conversation.

@@ -3,8 +3,11 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use countersign_agent::domain::{ActionStatus, ApprovalMode, EffectClass, Message, Policy, Role, StepStatus, TurnReason, TurnStatus};
-use countersign_agent::engine::{FORMAT, JournalError, Outcome, RestoreError, Task, TaskError, Verdict};
+use countersign_agent::domain::{
+    ActionId, ActionStatus, ApprovalMode, EffectClass, Message, Policy, Role, StepStatus, ToolSpec, TurnReason, TurnStatus,
+};
+use countersign_agent::engine::{Agent, FORMAT, JournalError, Outcome, RestoreError, Task, TaskError, Verdict};
+use countersign_agent::tools::{BoxFuture, CallHandle, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
 use super::played::{Note, Played, agent, calls, ends, said, says, three_notes, waits};
@@ -104,6 +107,57 @@ async fn every_kept_moment_goes_on() {
         assert_eq!(note.kept(), ["1", "2", "3"], "moment {at}");
     }
     assert_eq!(unknown, 3, "one moment a write is between `sent` and `done`");
+}
+
+/// interface: a call whose tool recognises it goes on after a crash without asking anybody: it is run again, under the id that it had.
+#[tokio::test]
+async fn a_call_that_its_tool_recognises_goes_on() {
+    let (model, recalls) = (Played::new(three_notes), Recalls::default());
+    let builder = Agent::builder(model.clone()).tool(recalls.clone()).plan_mode();
+    let agent = builder.build().unwrap();
+    let kept: Arc<Mutex<Vec<String>>> = Arc::default();
+    let moments = Arc::clone(&kept);
+    let mut task = agent.task("three notes").kept_by(move |json| {
+        moments.lock().unwrap().push(json.to_owned());
+        Ok(())
+    });
+    let gate = waits(&mut task).await;
+    task.notebook().decide(&gate.id, "ann", Verdict::Approve).unwrap();
+    ends(&mut task).await;
+    let runs = std::mem::take(&mut *recalls.runs.lock().unwrap());
+    let mut recalled = Vec::new();
+    for stored in kept.lock().unwrap().clone() {
+        let mut task = agent.restore(&stored).unwrap();
+        let calls = task.notebook().calls();
+        if let Some(under_way) = calls.iter().find(|call| call.status == ActionStatus::Running) {
+            recalled.push(under_way.id.clone());
+            recalls.runs.lock().unwrap().clear();
+            assert_eq!(ends(&mut task).await.status, TurnStatus::Completed);
+            assert_eq!(recalls.runs.lock().unwrap().first(), Some(&under_way.id));
+        }
+    }
+    assert_eq!(recalled, runs);
+}
+
+/// `note`, which would know a call that it has begun.
+#[derive(Clone, Debug, Default)]
+struct Recalls {
+    runs: Arc<Mutex<Vec<ActionId>>>,
+}
+
+impl Tool for Recalls {
+    fn spec(&self) -> ToolSpec {
+        Note::new(EffectClass::Write).spec()
+    }
+
+    fn run<'a>(&'a self, _: &'a Value, call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.runs.lock().unwrap().extend(call.action.clone());
+        Box::pin(std::future::ready(Ok(ToolOutput::default())))
+    }
+
+    fn resumes(&self) -> bool {
+        true
+    }
 }
 
 /// S2-5: what cannot be kept does not happen: no call is sent that is not written down before, and the task stops where it was.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use countersign_agent::domain::{EffectClass, Scope, ToolSpec, TurnStatus};
 use countersign_agent::engine::{Agent, BuildError, Timings};
 use countersign_agent::model::BoxFuture;
-use countersign_agent::tools::{Halt, Tool, ToolError, ToolOutput};
+use countersign_agent::tools::{CallHandle, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Duration;
@@ -66,7 +66,7 @@ impl Tool for Odd {
         self.0.clone()
     }
 
-    fn run<'a>(&'a self, _: &'a Value, _: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, _: &'a Value, _: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(std::future::ready(Ok(ToolOutput::default())))
     }
 }

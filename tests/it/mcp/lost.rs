@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use countersign_agent::domain::ServerStanding;
-use countersign_agent::tools::{FirstSight, Halt, HaltReason, Servers, ToolError};
+use countersign_agent::tools::{CallHandle, FirstSight, HaltReason, Servers, ToolError};
 use countersign_agent::tools::{McpReach, McpServer};
 use serde_json::json;
 
@@ -161,19 +161,19 @@ async fn a_halted_call_is_cancelled_at_the_server() {
         let played = Played::new(&["hang", "echo"]);
         let http = PlayedHttp::start(&played).await;
         let servers = connected(&[if by_http { http.server(&[]) } else { played.by_command(&[]) }]).await;
-        let halt = Halt::default();
+        let handle = CallHandle::default();
         let hang = servers.get("srv__hang").unwrap();
         let arguments = json!({});
         let sent = async {
             eventually("the call", || async { (played.calls("hang") == 1).then_some(()) }).await;
-            halt.tell(HaltReason::ByTime);
+            handle.halt.tell(HaltReason::ByTime);
         };
-        let (outcome, ()) = tokio::join!(hang.run(&arguments, &halt), sent);
+        let (outcome, ()) = tokio::join!(hang.run(&arguments, &handle), sent);
         assert!(matches!(outcome, Err(ToolError::Unknown(_))), "{outcome:?}");
         let cancelled = || async { played.heard("notifications/cancelled").pop() };
         let told = eventually("the cancellation", cancelled).await;
         assert_eq!(told["params"]["requestId"], played.heard("tools/call")[0]["id"]);
-        let patient = Halt::default();
+        let patient = CallHandle::default();
         tokio::select! {
             _ = hang.run(&arguments, &patient) => panic!("it hangs"),
             () = eventually("the second call", || async { (played.calls("hang") == 2).then_some(()) }) => (),

@@ -108,6 +108,15 @@ impl Scope {
 }
 
 impl ToolSpec {
+    /// With the class that `effects` names for it, if any.
+    #[must_use]
+    pub fn overridden(mut self, effects: &BTreeMap<String, EffectClass>) -> Self {
+        if let Some(class) = effects.get(&self.name) {
+            self.effect = *class;
+        }
+        self
+    }
+
     /// What stands for all of this: 32 hex digits. Another name, description, schema or effect class is another one.
     #[must_use]
     pub fn digest(&self) -> String {

@@ -16,7 +16,7 @@ use super::journal::Sending;
 use super::model_call::interrupted;
 use crate::domain::{ActionId, ToolResult};
 use crate::reducer::{self, CallOutcome, Env, Input, OpenCall};
-use crate::tools::{Halt, HaltReason, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
+use crate::tools::{CallHandle, Halt, HaltReason, MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 
 /// A call that was sent and not answered, and what a reader is told of it.
 struct UnknownOutcome(ToolResult);
@@ -48,8 +48,8 @@ impl Engine {
         let (writes, reads): (Vec<&OpenCall>, Vec<&OpenCall>) = open.into_iter().partition(|call| call.action.is_some());
         // Repeating a read is harmless, so reads carry no journal of their own and may be dropped at a stop.
         let reading = join_all(reads.into_iter().map(|call| async {
-            let halt = Halt::default();
-            let reading = self.invoke(call, &halt);
+            let handle = CallHandle::default();
+            let reading = self.invoke(call, &handle);
             let result = tokio::time::timeout(self.timings.tool_timeout, reading).await;
             CallOutcome {
                 call_id: call.call.id.clone(),
@@ -103,21 +103,28 @@ impl Engine {
         let Some(id) = call.action.as_deref().map(ActionId::new) else {
             return Err(JournalError::Corrupt(format!("call {} has no row in actions", call.call.id)));
         };
-        let outdated = begins && (self.is_forbidden(run, call).await? || self.is_outdated(call).await);
+        let forbidden = begins && self.is_forbidden(run, call).await?;
+        let outdated = forbidden || (begins && self.is_outdated(call).await);
         match run.journal.sending(&id, begins && !outdated).await? {
             Sending::Now => (),
             // Only of a call that was never sent: one that was may have changed the thing itself.
             Sending::Not if outdated => return Ok(WriteOutcome::Outdated),
             Sending::Answered(result) => return Ok(WriteOutcome::Sent(Some(result))),
+            // It was sent before a crash. What it changes may be changed by now: the tool has to compare.
+            Sending::Unknown if begins && !forbidden && self.resumes(call) => (),
             Sending::Unknown => return Ok(WriteOutcome::Sent(None)),
             Sending::Not => return Ok(WriteOutcome::Stopped),
         }
-        let halt = Halt::default();
+        let handle = CallHandle {
+            action: Some(id.clone()),
+            base: call.base.clone(),
+            halt: Halt::default(),
+        };
         let invocation = async {
             if let Some(lag) = self.failpoint.lag("action_sent") {
                 tokio::time::sleep(lag).await;
             }
-            self.invoke(call, &halt).await
+            self.invoke(call, &handle).await
         };
         let mut invocation = pin!(invocation);
         let why = tokio::select! {
@@ -129,7 +136,7 @@ impl Engine {
             Ok(answered) => answered,
             Err(why) => {
                 // A tool that listens ends now and says what it has done: that is the call's result, like any other.
-                halt.tell(why);
+                handle.halt.tell(why);
                 match tokio::time::timeout(self.timings.stop_grace, invocation).await {
                     Ok(Ok(result)) => Ok(result),
                     Ok(Err(_)) | Err(_) if why == HaltReason::ByPerson => return Ok(WriteOutcome::Stopped),
@@ -172,11 +179,16 @@ impl Engine {
         Ok(reducer::denied(&env, call) || reducer::lapsed(&env, call))
     }
 
-    async fn invoke(&self, call: &OpenCall, halt: &Halt) -> Result<ToolResult, UnknownOutcome> {
+    fn resumes(&self, call: &OpenCall) -> bool {
+        let tool = self.tools.get_for(&call.call.name, call.definition.as_deref());
+        tool.is_some_and(|tool| tool.resumes())
+    }
+
+    async fn invoke(&self, call: &OpenCall, handle: &CallHandle) -> Result<ToolResult, UnknownOutcome> {
         let (name, started) = (&call.call.name, Instant::now());
         let tool = self.tools.get_for(name, call.definition.as_deref());
         let answered = match (tool, serde_json::from_str::<Value>(&call.call.arguments)) {
-            (Some(tool), Ok(arguments)) => tool.run(&arguments, halt).await,
+            (Some(tool), Ok(arguments)) => tool.run(&arguments, handle).await,
             (None, _) => Err(ToolError::TellModel(format!("there is no tool `{name}` any more"))),
             (_, Err(error)) => Err(ToolError::TellModel(format!("the arguments are not JSON: {error}"))),
         };

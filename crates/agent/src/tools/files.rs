@@ -15,7 +15,7 @@ use similar::TextDiff;
 use unicode_normalization::UnicodeNormalization;
 
 use super::workspace::{Entry, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
-use super::{AS_ASKED, BoxFuture, Halt, Tool, ToolError, ToolOutput, ToolboxError, read_arguments};
+use super::{AS_ASKED, BoxFuture, CallHandle, Tool, ToolError, ToolOutput, ToolboxError, read_arguments};
 use crate::domain::{ArgumentSense, EffectClass, Ids, Scope, ToolSpec};
 
 /// After this long a comparison makes do with what it has found: a diff that is right, and longer than it need be.
@@ -84,7 +84,7 @@ impl Tool for FileTool {
         }
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, _halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, _call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let workspace = Arc::clone(&self.workspace);
             // The disk may be slow or far away: never on a thread that others wait for.

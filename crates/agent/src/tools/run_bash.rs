@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use capture::Capture;
 
 use super::group::{self, Group};
-use super::{BoxFuture, Halt, HaltReason, MAX_OUTPUT_BYTES, Tool, ToolError, ToolOutput, ToolboxError};
+use super::{BoxFuture, CallHandle, Halt, HaltReason, MAX_OUTPUT_BYTES, Tool, ToolError, ToolOutput, ToolboxError};
 use crate::domain::{ArgumentSense, EffectClass, Scope, ToolSpec};
 
 /// Where commands are looked for, and bash itself.
@@ -96,10 +96,10 @@ impl Tool for RunBash {
         }
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Arguments { command } = super::read_arguments(arguments)?;
-            self.carry_out(&command, halt).await
+            self.carry_out(&command, &call.halt).await
         })
     }
 }

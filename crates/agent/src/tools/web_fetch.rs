@@ -28,7 +28,7 @@ use tokio::time::timeout;
 use page::{Kind, Page};
 use reach::OutOfReach;
 
-use super::{BoxFuture, Halt, Tool, ToolError, ToolOutput, ToolboxError};
+use super::{BoxFuture, CallHandle, Tool, ToolError, ToolOutput, ToolboxError};
 use crate::domain::{ArgumentSense, EffectClass, Scope, ToolSpec};
 
 /// For everything: names, connections, redirections, the body.
@@ -87,14 +87,14 @@ impl Tool for WebFetch {
         }
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Arguments { url } = super::read_arguments(arguments)?;
             tokio::select! {
                 fetched = timeout(TIME, self.fetch(&url)) => {
                     fetched.unwrap_or_else(|_| Err(tell(format!("no whole answer within {} s", TIME.as_secs()))))
                 }
-                _ = halt.told() => Err(tell("stopped; the request may have reached the server".to_owned())),
+                _ = call.halt.told() => Err(tell("stopped; the request may have reached the server".to_owned())),
             }
         })
     }

@@ -9,7 +9,7 @@ use super::definition::OfferedTool;
 use super::link::{self, CallResult};
 use super::{Server, answer};
 use crate::domain::{EffectClass, Scope, ToolSpec};
-use crate::tools::{BoxFuture, Halt, Tool, ToolError, ToolOutput};
+use crate::tools::{BoxFuture, CallHandle, Tool, ToolError, ToolOutput};
 
 /// A tool on offer.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Tool for McpTool {
         self.offered.spec.clone()
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, halt: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let Value::Object(arguments) = arguments else {
                 return Err(ToolError::TellModel(String::from("the arguments must be an object")));
@@ -32,13 +32,13 @@ impl Tool for McpTool {
             // A task of its own: when this future is dropped, the server is still told that nobody waits any more.
             let enough = CancellationToken::new();
             let _dropped = enough.clone().drop_guard();
-            let call = link::call(peer, self.offered.raw.clone(), arguments.clone(), enough.clone());
-            let mut call = tokio::spawn(call);
+            let sent = link::call(peer, self.offered.raw.clone(), arguments.clone(), enough.clone());
+            let mut sent = tokio::spawn(sent);
             let called = tokio::select! {
-                called = &mut call => called,
-                _ = halt.told() => {
+                called = &mut sent => called,
+                _ = call.halt.told() => {
                     enough.cancel();
-                    call.await
+                    sent.await
                 }
             };
             let server = &self.server.config.name;
@@ -73,7 +73,7 @@ impl Tool for Absent {
         }
     }
 
-    fn run<'a>(&'a self, _: &'a Value, _: &'a Halt) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, _: &'a Value, _: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(std::future::ready(Err(ToolError::TellModel(self.why.clone()))))
     }
 }
