@@ -1,10 +1,14 @@
 //! The tools that the configuration switches on.
 
-use countersign_agent::domain::{EffectClass, ToolSpec};
-use countersign_agent::tools::{Reach, Toolbox, ToolboxError, bash_tool, file_tools, web_tool};
+use std::sync::Arc;
 
+use countersign_agent::domain::{ChannelKind, Conversation, EffectClass, ToolSpec};
+use countersign_agent::tools::{Reach, Tool, Toolbox, ToolboxError, bash_tool, file_tools, web_tool};
+
+use super::Parts;
 use crate::config::Boot;
-use crate::lanes::ChatTools;
+use crate::lanes::{ChatTools, FileSender, SEND_FILE, send_file_spec};
+use crate::store::Ledger;
 
 /// The file tools and `run_bash` in the workspace, and `web_fetch` bound to `reach`, as far as `boot` switches them on.
 ///
@@ -13,6 +17,9 @@ use crate::lanes::ChatTools;
 pub fn toolbox(boot: &Boot, reach: &Reach) -> Result<Toolbox, ToolboxError> {
     if let Some((name, _)) = boot.tools.effects.iter().find(|(_, class)| **class == EffectClass::State) {
         return Err(ToolboxError::Effect(name.clone()));
+    }
+    if boot.tools.effects.get(SEND_FILE) == Some(&EffectClass::Read) {
+        return Err(ToolboxError::ReadEffect(SEND_FILE.to_owned()));
     }
     let mut tools = Vec::new();
     if let Some(folder) = &boot.tools.workspace {
@@ -38,15 +45,29 @@ pub fn tool_specs(boot: &Boot, reach: &Reach) -> Result<Vec<ToolSpec>, ToolboxEr
 }
 
 /// The tools that act in the chat of a task.
-pub(super) fn chat_tools(boot: &Boot) -> ChatTools {
-    ChatTools {
+///
+/// # Errors
+/// The workspace cannot be opened.
+pub(super) fn chat_tools(boot: &Boot, ledger: &Ledger, parts: &Parts) -> Result<ChatTools, ToolboxError> {
+    let files = match &boot.tools.workspace {
+        Some(folder) => Some(FileSender::new(folder, &parts.ids, ledger.clone(), parts.failpoint.clone())?),
+        None => None,
+    };
+    let of = move |place: &Conversation| -> Vec<Arc<dyn Tool>> {
+        match place.channel {
+            // Its chats show no files.
+            ChannelKind::Console => Vec::new(),
+            ChannelKind::Lark | ChannelKind::Slack => files.iter().map(|files| files.tool_in(place)).collect(),
+        }
+    };
+    Ok(ChatTools {
         specs: chat_specs(boot),
-        ..ChatTools::default()
-    }
+        of: Arc::new(of),
+    })
 }
 
 /// Those tools, as rules and lists know them.
 fn chat_specs(boot: &Boot) -> Vec<ToolSpec> {
-    let specs: Vec<ToolSpec> = Vec::new();
-    specs.into_iter().map(|spec| spec.overridden(&boot.tools.effects)).collect()
+    let specs = boot.tools.workspace.iter().map(|_| send_file_spec());
+    specs.map(|spec| spec.overridden(&boot.tools.effects)).collect()
 }

@@ -33,7 +33,7 @@ mod failpoint;
 pub(crate) mod foreign;
 
 pub use absence::Absence;
-pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
+pub use action::{Action, ActionStatus, Attachment, CallDraft, CallEdit, NotEditable, ToolResult};
 pub use approvers::{Approvers, MOST_NAMED};
 pub use card_copy::CardCopy;
 pub use card_size::{on_one_card, plan_fits};
@@ -41,7 +41,7 @@ pub use clock::{Clock, Millis, ServerTime};
 pub(crate) use coverage::always_asks;
 pub use coverage::{Arguments, CoverageGap, CoverageKind, CoveredBy, DeclaredCall, Grant, covering};
 pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via, Vote};
-pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
+pub use event::{AttachmentKind, Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
 pub use foreign::{is_invisible, one_line, visible};
 pub use gate::{FollowUp, Gate};
@@ -51,8 +51,8 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::{AwayProblem, Barrier, Notice, StandingLine};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
-    ReactionMark, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
+    QuestionCard, ReactionMark, StepView,
 };
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};
 pub use plan::{Complexity, LeftOut, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};

@@ -1,6 +1,6 @@
 //! The timeline in the reader's language, where an event says no foreign words; the others as they were summed up.
 
-use countersign_agent::domain::{ChannelKind, Event};
+use countersign_agent::domain::{AttachmentKind, ChannelKind, Event, one_line};
 use serde::Serialize;
 use serde_json::json;
 
@@ -77,6 +77,12 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
         Event::Delegated { from, to, .. } => {
             let (from, to) = (scene.name(channel, from), scene.name(channel, to));
             scene.say("console.event.delegated", json!({ "from": from, "to": to }))
+        }
+        Event::Attachment { name, kind, .. } => {
+            let key = match kind {
+                AttachmentKind::Out => "console.event.file_sent",
+            };
+            scene.say(key, json!({ "name": one_line(name, 100) }))
         }
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),

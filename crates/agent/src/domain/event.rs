@@ -68,6 +68,14 @@ pub struct Change {
     pub new: Option<String>,
 }
 
+/// Which way a file went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachmentKind {
+    /// The task sent it into its chat.
+    Out,
+}
+
 /// Why a paused turn goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -142,6 +150,8 @@ pub enum Event {
     ToolStarted { call_id: String },
     /// A tool answered.
     ToolFinished { call_id: String, ok: bool, seconds: f64 },
+    /// A file came with the request, or was sent into the chat.
+    Attachment { name: String, bytes: u64, kind: AttachmentKind },
     /// An action was proposed.
     ActionProposed { action_id: ActionId },
     /// An action moved on.
@@ -195,6 +205,7 @@ impl Event {
             | Self::TurnCancelled { .. }
             | Self::PlanContinuation { .. }
             | Self::ContinuationProgress { .. }
+            | Self::Attachment { .. }
             | Self::ActionStatus { .. }
             | Self::TurnPaused { .. }
             | Self::Decision { .. }

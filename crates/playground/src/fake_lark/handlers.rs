@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{BOT, Shared};
 use crate::check_card;
-use crate::posted::Posted;
+use crate::posted::{Posted, SharedFile};
 use crate::sockets::{SERVICE, client_config};
 use crate::stage::{Fault, broken};
 
@@ -229,7 +229,7 @@ impl MembersQuery {
 }
 
 /// Every call but the one for a token: its fault, then its token. `Err` is the answer; `Ok(true)`: do the work, lose the answer.
-async fn begin(shared: &Shared, endpoint: &str, headers: &HeaderMap, body: &Value) -> Result<bool, Response> {
+pub(super) async fn begin(shared: &Shared, endpoint: &str, headers: &HeaderMap, body: &Value) -> Result<bool, Response> {
     let lost = shared.stage.begin_call(endpoint, body, fault_answer).await?;
     refuse(shared, headers).map_or(Ok(lost), Err)
 }
@@ -277,6 +277,25 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
                 }
             };
             let id = format!("om_bot_{}", state.messages.len() + 1);
+            if ["file", "image"].contains(&kind.as_str()) {
+                let key = content[format!("{kind}_key")].as_str().unwrap_or_default();
+                let Some(upload) = shared
+                    .keys()
+                    .uploads
+                    .get(key)
+                    .filter(|upload| upload.image == (kind == "image"))
+                    .cloned()
+                else {
+                    state.violation(format!("a message with the {kind} {key}"));
+                    return failure(BAD_CONTENT, "no such key");
+                };
+                state.files.push(SharedFile {
+                    chat: chat.clone(),
+                    message: id.clone(),
+                    name: upload.name,
+                    bytes: upload.bytes,
+                });
+            }
             shared.keys().by_uuid.insert(uuid.clone(), id.clone());
             state.messages.push(Posted {
                 id: id.clone(),
@@ -301,14 +320,14 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
     finish(json!({ "message_id": id, "chat_id": chat, "create_time": at.to_string() }), lost)
 }
 
-fn finish(data: Value, lost: bool) -> Response {
+pub(super) fn finish(data: Value, lost: bool) -> Response {
     if lost {
         return broken();
     }
     Json(json!({ "code": 0, "msg": "success", "data": data })).into_response()
 }
 
-fn failure(code: i64, message: &str) -> Response {
+pub(super) fn failure(code: i64, message: &str) -> Response {
     (StatusCode::BAD_REQUEST, Json(json!({ "code": code, "msg": message }))).into_response()
 }
 
@@ -326,6 +345,7 @@ fn read_content(kind: &str, content: &Value) -> Result<Value, String> {
             Some(_) => Ok(parsed),
         },
         "interactive" => check_card(&parsed).map(|()| parsed),
+        "file" | "image" if parsed[format!("{kind}_key")].is_string() => Ok(parsed),
         other => Err(format!("msg_type {other}")),
     }
 }

@@ -184,7 +184,7 @@ fn content(arguments: &Value) -> Answer {
 }
 
 /// The thread to post in: that of a message that is there, by its root.
-fn thread<'a>(shared: &Shared, channel: &str, arguments: &'a Value) -> Result<Option<&'a str>, Refusal> {
+pub(super) fn thread<'a>(shared: &Shared, channel: &str, arguments: &'a Value) -> Result<Option<&'a str>, Refusal> {
     let Some(thread) = arguments["thread_ts"].as_str() else {
         return Ok(None);
     };
@@ -194,7 +194,7 @@ fn thread<'a>(shared: &Shared, channel: &str, arguments: &'a Value) -> Result<Op
     Ok(Some(thread))
 }
 
-fn known(arguments: &Value, members: &[&str]) -> Result<(), Refusal> {
+pub(super) fn known(arguments: &Value, members: &[&str]) -> Result<(), Refusal> {
     let odd = arguments
         .as_object()
         .and_then(|map| map.keys().find(|key| !members.contains(&key.as_str())));

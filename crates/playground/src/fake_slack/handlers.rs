@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat};
+use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat, files};
 use crate::stage::{Fault, broken};
 
 /// The method that gives out the address of a socket. It alone takes the app-level token.
@@ -68,7 +68,7 @@ async fn serve(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) 
         if method == OPEN {
             return Ok(json!({ "url": format!("{}&app_id={APP_ID}", shared.sockets.address(headers)) }));
         }
-        act(shared, method, &arguments)
+        act(shared, method, &arguments, headers)
     });
     let answer = match outcome {
         Ok(mut answer) => {
@@ -87,7 +87,7 @@ async fn serve(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) 
     if lost { broken() } else { Json(answer).into_response() }
 }
 
-fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
+pub(super) fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
     let (status, error) = match fault {
         Fault::Answer { status: 429, .. } => (StatusCode::TOO_MANY_REQUESTS, "ratelimited"),
         Fault::Answer { status, .. } => {
@@ -100,7 +100,7 @@ fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
     (status, json!({ "ok": false, "error": error }))
 }
 
-fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
+fn act(shared: &Shared, method: &str, arguments: &Value, headers: &HeaderMap) -> Answer {
     match method {
         "auth.test" => Ok(json!({
             "url": "https://demo.slack.invalid/", "team": "Demo", "user": "countersign", "team_id": TEAM, "user_id": SLACK_BOT,
@@ -116,6 +116,9 @@ fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
         "usergroups.users.list" => chat::members(shared, arguments),
         "conversations.replies" => chat::replies(shared, arguments),
         "conversations.history" => chat::history(shared, arguments),
+        "files.getUploadURLExternal" => files::address(shared, arguments, headers),
+        "files.completeUploadExternal" => files::complete(shared, arguments),
+        "files.info" => files::info(shared, arguments),
         other => Err(Refusal::objection("unknown_method", other)),
     }
 }
@@ -136,6 +139,9 @@ fn endpoint(method: &str, arguments: &Value) -> &'static str {
         "usergroups.users.list" => "members",
         "conversations.replies" => "replies",
         "conversations.history" => "history",
+        "files.getUploadURLExternal" => "address",
+        "files.completeUploadExternal" => "complete",
+        "files.info" => "info",
         _ => "unknown",
     }
 }
@@ -151,6 +157,8 @@ fn arguments(method: &str, headers: &HeaderMap, body: &[u8]) -> Answer {
         "usergroups.users.list",
         "conversations.replies",
         "conversations.history",
+        "files.getUploadURLExternal",
+        "files.info",
     ]
     .contains(&method);
     let posts = method.starts_with("chat.") || method.starts_with("views.");

@@ -30,6 +30,12 @@ pub(super) enum Method {
     GroupMembers,
     /// `apps.connections.open`.
     OpenSocket,
+    /// `files.getUploadURLExternal`.
+    UploadUrl,
+    /// `files.completeUploadExternal`.
+    CompleteUpload,
+    /// `files.info`.
+    FileInfo,
 }
 
 /// "Generally one a second and channel, short bursts are fine."
@@ -52,6 +58,9 @@ const DIRECT: &[(&str, Rate)] = &[("conversations.open", tier(1200, 4))];
 
 /// Tier 2, 20 a minute.
 const GROUPS: &[(&str, Rate)] = &[("usergroups.users.list", tier(3000, 4))];
+
+/// Tier 4 for each of them.
+const FILES: &[(&str, Rate)] = &[("files", tier(600, 9))];
 
 /// What that comes to for the dispatcher.
 pub(super) const BATCHES: BatchSizes = BatchSizes {
@@ -82,6 +91,9 @@ impl Method {
             Self::Identity => "auth.test",
             Self::GroupMembers => "usergroups.users.list",
             Self::OpenSocket => "apps.connections.open",
+            Self::UploadUrl => "files.getUploadURLExternal",
+            Self::CompleteUpload => "files.completeUploadExternal",
+            Self::FileInfo => "files.info",
         }
     }
 
@@ -99,6 +111,7 @@ impl Method {
             Self::Replies | Self::History => LOOK,
             Self::GroupMembers => GROUPS,
             Self::OpenDirect => DIRECT,
+            Self::UploadUrl | Self::CompleteUpload | Self::FileInfo => FILES,
             Self::Post | Self::OpenView | Self::Identity | Self::OpenSocket => &[],
         };
         Rates {
