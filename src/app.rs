@@ -128,7 +128,7 @@ pub struct Running {
 /// See [`StartError`]; nothing keeps running then.
 pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, StartError> {
     let templates = Arc::new(crate::template::load(boot.templates.as_deref())?);
-    let tools = match parts.tools.clone() {
+    let tools = match parts.tools {
         Some(tools) => tools,
         None => toolbox(&boot, &countersign_agent::tools::Reach::default())?,
     };
@@ -142,7 +142,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let servers = mcp_servers(&boot, &ledger);
     let settings = Settings::new(live);
     let meters = Meters::install();
-    let chat_tools = toolbox::chat_tools(&boot, &ledger, &parts)?;
+    let chat_tools = toolbox::chat_tools(&boot, &ledger, &parts.ids, &parts.failpoint)?;
     let specs = tools.specs().into_iter().chain(chat_tools.specs.iter().cloned());
     meters.expect_tools(specs.map(|tool| tool.name));
     // Leases and expiries by the time that all processes share; signatures by this machine's, as their platforms expect.

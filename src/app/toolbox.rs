@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use countersign_agent::domain::{ChannelKind, Conversation, EffectClass, ToolSpec};
+use countersign_agent::domain::{ChannelKind, Conversation, EffectClass, Failpoint, Ids, ToolSpec};
 use countersign_agent::tools::{Reach, Tool, Toolbox, ToolboxError, bash_tool, file_tools, web_tool};
 
-use super::Parts;
 use crate::config::Boot;
 use crate::lanes::{ChatTools, FileSender, SEND_FILE, send_file_spec};
 use crate::store::Ledger;
@@ -48,9 +47,9 @@ pub fn tool_specs(boot: &Boot, reach: &Reach) -> Result<Vec<ToolSpec>, ToolboxEr
 ///
 /// # Errors
 /// The workspace cannot be opened.
-pub(super) fn chat_tools(boot: &Boot, ledger: &Ledger, parts: &Parts) -> Result<ChatTools, ToolboxError> {
+pub(super) fn chat_tools(boot: &Boot, ledger: &Ledger, ids: &Ids, failpoint: &Failpoint) -> Result<ChatTools, ToolboxError> {
     let files = match &boot.tools.workspace {
-        Some(folder) => Some(FileSender::new(folder, &parts.ids, ledger.clone(), parts.failpoint.clone())?),
+        Some(folder) => Some(FileSender::new(folder, ids, ledger.clone(), failpoint.clone())?),
         None => None,
     };
     let of = move |place: &Conversation| -> Vec<Arc<dyn Tool>> {

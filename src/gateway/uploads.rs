@@ -51,7 +51,8 @@ impl Uploads {
             media_type: file.media_type.clone(),
             bytes: Bytes::from(bytes),
         };
-        let id = gateway.channels.out(row.new.conversation.channel).upload(upload).await?;
+        let taken = gateway.channels.out(row.new.conversation.channel).upload(upload).await;
+        let id = taken.map_err(unseen)?;
         gateway.failpoint.reach("file_uploaded");
         let noted = async {
             let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
@@ -64,11 +65,23 @@ impl Uploads {
     }
 }
 
-/// Nothing is in the chat yet.
+/// Whatever became of an upload, nothing is in the chat yet. The task waits: it hears at once of a permission that an admin has to give.
+fn unseen(error: DeliveryError) -> DeliveryError {
+    match error {
+        DeliveryError::Retry { reason, after, .. } => DeliveryError::Retry {
+            reason,
+            after,
+            uncertain: false,
+        },
+        DeliveryError::Forbidden(reason) => DeliveryError::Gone(reason),
+        DeliveryError::Content(_) | DeliveryError::Gone(_) => error,
+    }
+}
+
 fn unstored(error: &StoreError) -> DeliveryError {
     DeliveryError::Retry {
         reason: error.to_string(),
         after: None,
-        uncertain: true,
+        uncertain: false,
     }
 }

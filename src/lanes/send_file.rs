@@ -30,6 +30,8 @@ pub const SEND_FILE: &str = "send_file";
 const MAX_CAPTION: usize = 2000;
 /// Between two looks at whether the file has arrived.
 const LOOK: Duration = Duration::from_millis(200);
+/// So often it is looked after a stop.
+const LAST_LOOKS: u32 = 10;
 /// Files in memory at a time, of all tasks of the process.
 const AT_A_TIME: usize = 4;
 
@@ -183,17 +185,7 @@ impl SendFile {
         match state {
             None => self.queue(key, action, asked, base).await.map(|()| None),
             Some((PostState::Waiting, _)) => Ok(None),
-            Some((PostState::Sent, Outbound::File(file))) => Ok(Some(ToolOutput {
-                text: format!("sent `{}` ({}) to the chat", asked.path, size(file.bytes)),
-                attachment: Some(Attachment {
-                    name: file.name,
-                    bytes: file.bytes,
-                    kind: AttachmentKind::Out,
-                }),
-                ..ToolOutput::default()
-            })),
-            Some((PostState::Sent, _)) => Err(StoreError::Corrupt(format!("the post {key} is no file")).into()),
-            Some((PostState::Failed(why), _)) => Err(ToolError::TellModel(format!("`{}` was not sent: {why}", asked.path)).into()),
+            Some((state, content)) => Ok(Some(outcome(&asked.path, state, content)?)),
         }
     }
 
@@ -221,7 +213,8 @@ impl SendFile {
         };
         let post = NewOutbox {
             key: key.to_owned(),
-            queue: turn.id.to_string(),
+            // A queue of its own: a file that the platform does not take holds up no words.
+            queue: key.to_owned(),
             gate_id: None,
             turn_id: Some(turn.id),
             conversation: self.place.clone(),
@@ -236,28 +229,37 @@ impl SendFile {
         Ok(())
     }
 
-    /// The answer to a call that must end before the file is there.
+    /// The answer to a call that must end before the file is there. A try that is under way at a stop may come to nothing: then the file is taken
+    /// back.
     async fn leave(&self, key: &str, path: &str, why: HaltReason) -> Result<ToolOutput, ToolError> {
-        let withdrawn = async {
-            let mut tx = self.sender.ledger.begin_in(&self.place).await?;
-            let withdrawn = why == HaltReason::ByPerson && tx.withdraw(key, "the task was stopped").await?;
-            let state = tx.post_state(key).await?;
-            tx.commit().await?;
-            Ok::<_, StoreError>((withdrawn, state))
-        };
-        match withdrawn.await {
-            Ok((true, _)) => Err(ToolError::TellModel(format!("`{path}` was not sent: the task was stopped"))),
-            Ok((false, Some(_))) => Ok(ToolOutput {
-                text: format!(
-                    "`{path}` is still on its way: the chat has not taken it yet. It is tried for ten minutes; do not send it again."
-                ),
-                ..ToolOutput::default()
-            }),
-            Ok((false, None)) => Err(ToolError::TellModel(format!("`{path}` was not sent: there was no time"))),
-            Err(_) => Err(ToolError::Unknown(format!(
-                "whether `{path}` is sent is not known: the database does not answer"
-            ))),
+        let looks = if why == HaltReason::ByPerson { LAST_LOOKS } else { 1 };
+        for look in 1..=looks {
+            let over = async {
+                let mut tx = self.sender.ledger.begin_in(&self.place).await?;
+                if why == HaltReason::ByPerson {
+                    tx.withdraw(key, "the task was stopped").await?;
+                }
+                let state = tx.post_state(key).await?;
+                tx.commit().await?;
+                Ok::<_, StoreError>(state)
+            };
+            match over.await {
+                Ok(None) => return Err(ToolError::TellModel(format!("`{path}` was not sent: there was no time"))),
+                Ok(Some((PostState::Waiting, _))) if look < looks => tokio::time::sleep(LOOK).await,
+                Ok(Some((PostState::Waiting, _))) => break,
+                Ok(Some((state, content))) => return outcome(path, state, content),
+                Err(_) => {
+                    let unknown = format!("whether `{path}` is sent is not known: the database does not answer");
+                    return Err(ToolError::Unknown(unknown));
+                }
+            }
         }
+        Ok(ToolOutput {
+            text: format!(
+                "`{path}` is still on its way: the chat has not taken it yet. It is tried for ten minutes; do not send it again."
+            ),
+            ..ToolOutput::default()
+        })
     }
 
     /// The file as it is now; read where nobody waits for the disk.
@@ -266,5 +268,22 @@ impl SendFile {
         tokio::task::spawn_blocking(move || workspace.take(&path))
             .await
             .map_err(|_| ToolError::Fatal(String::from("a file could not be read")))?
+    }
+}
+
+/// What became of the post of the file at `path`, which waits no more.
+fn outcome(path: &str, state: PostState, content: Outbound) -> Result<ToolOutput, ToolError> {
+    match (state, content) {
+        (PostState::Sent, Outbound::File(file)) => Ok(ToolOutput {
+            text: format!("sent `{path}` ({}) to the chat", size(file.bytes)),
+            attachment: Some(Attachment {
+                name: file.name,
+                bytes: file.bytes,
+                kind: AttachmentKind::Out,
+            }),
+            ..ToolOutput::default()
+        }),
+        (PostState::Failed(why), _) => Err(ToolError::TellModel(format!("`{path}` was not sent: {why}"))),
+        (PostState::Sent | PostState::Waiting, _) => Err(ToolError::Fatal(format!("the post of `{path}` is no file that was sent"))),
     }
 }

@@ -4,6 +4,7 @@
 //! `serde` because the ledger keeps JSON as text; they are never sent to a platform as they are.
 
 mod absence;
+mod attachment;
 mod ids;
 mod clock;
 mod inbound;
@@ -33,15 +34,16 @@ mod failpoint;
 pub(crate) mod foreign;
 
 pub use absence::Absence;
-pub use action::{Action, ActionStatus, Attachment, CallDraft, CallEdit, NotEditable, ToolResult};
+pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
 pub use approvers::{Approvers, MOST_NAMED};
+pub use attachment::{Attachment, AttachmentKind};
 pub use card_copy::CardCopy;
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub(crate) use coverage::always_asks;
 pub use coverage::{Arguments, CoverageGap, CoverageKind, CoveredBy, DeclaredCall, Grant, covering};
 pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via, Vote};
-pub use event::{AttachmentKind, Change, ChangeKind, Event, Phase, ResumedReason};
+pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
 pub use foreign::{is_invisible, one_line, visible};
 pub use gate::{FollowUp, Gate};

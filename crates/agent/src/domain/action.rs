@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ActionId, Approvers, AttachmentKind, CoveredBy, Decision, Demand, EffectClass, GateId, Millis, TurnId};
+use super::{ActionId, Approvers, Attachment, CoveredBy, Decision, Demand, EffectClass, GateId, Millis, TurnId};
 
 /// Where an action stands. `pending` asks a person; a granted call starts as `approved`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -70,17 +70,6 @@ pub struct ToolResult {
     /// The file that it has sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attachment: Option<Attachment>,
-}
-
-/// A file that came or went, as the timeline tells of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attachment {
-    /// Its name, without a folder.
-    pub name: String,
-    /// How long it is.
-    pub bytes: u64,
-    /// Which way it went.
-    pub kind: AttachmentKind,
 }
 
 /// What a person changed about a call before they approved it.

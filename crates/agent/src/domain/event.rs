@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionId, ActionStatus, DecisionKind, EffectClass, GateId, GateKind, StepStatus, TurnReason};
+use super::{ActionId, ActionStatus, AttachmentKind, DecisionKind, EffectClass, GateId, GateKind, StepStatus, TurnReason};
 
 /// Phase tag of an event, for the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,14 +66,6 @@ pub struct Change {
     pub old: Option<String>,
     /// Content after.
     pub new: Option<String>,
-}
-
-/// Which way a file went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttachmentKind {
-    /// The task sent it into its chat.
-    Out,
 }
 
 /// Why a paused turn goes on.

@@ -86,7 +86,11 @@ impl SlackClient {
             },
             // There is no such file before it is complete.
             Err(refused) if refused.code == "file_not_found" => Ok(None),
-            Err(refused) => Err(refused.error),
+            Err(refused) => Err(match refused.error {
+                // It may be there. Nobody can say so, and a second one must not be posted.
+                DeliveryError::Forbidden(reason) => DeliveryError::Gone(reason),
+                error @ (DeliveryError::Retry { .. } | DeliveryError::Content(_) | DeliveryError::Gone(_)) => error,
+            }),
         }
     }
 }
