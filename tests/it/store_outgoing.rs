@@ -2,9 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
 use countersign::store::{NewOutbox, OutboxOp, OutboxRow, OutgoingFile, PostState};
-use countersign_agent::domain::{ChannelKind, FileView, Outbound};
+use countersign_agent::domain::{ChannelKind, FileView, Millis, Outbound, TurnStatus};
 
-use crate::store_kit::{Store, place_on, stores};
+use crate::store_kit::{Store, place, place_on, stores, working};
 
 fn file(key: &str) -> NewOutbox {
     let view = FileView {
@@ -99,5 +99,27 @@ async fn only_what_waits_is_withdrawn() {
         tx.outbox_failed(&row, "gone").await.unwrap();
         tx.commit().await.unwrap();
         assert_eq!(stored(&store, "goes").await, None);
+    }
+}
+
+/// design: with a turn that is over and old go the bytes of its files.
+#[tokio::test]
+async fn old_bytes_go_with_their_turn() {
+    for store in stores().await {
+        let (lease, mut turn) = working(&store, "old", &place("oc_1", ""), "ou_1").await;
+        let mut tx = store.ledger.begin().await.unwrap();
+        let post = NewOutbox {
+            turn_id: Some(turn.id.clone()),
+            ..file("k")
+        };
+        tx.enqueue_file(&post, b"one").await.unwrap();
+        turn.status = TurnStatus::Completed;
+        tx.save_turn(&lease, &turn).await.unwrap();
+        let again = tx.refresh(&lease).await.unwrap();
+        assert!(tx.release(&again, Millis::NEVER).await.unwrap());
+        tx.commit().await.unwrap();
+        store.pass(24 * 3_600_000);
+        assert_eq!(store.ledger.prune(store.clock.now()).await.unwrap().turns, 1);
+        assert_eq!(stored(&store, "k").await, None);
     }
 }

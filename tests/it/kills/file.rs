@@ -15,6 +15,7 @@ on_both! {
     a_file_that_the_platform_has_as_noted,
     a_file_that_is_posted,
     a_file_whose_call_was_not_answered,
+    a_file_that_changed_while_nobody_ran,
 }
 
 /// The process dies at `point`, and the next one goes on.
@@ -75,4 +76,24 @@ async fn a_file_that_is_posted(on: On) {
 /// F-K19: the file is in the chat; its call has no answer.
 async fn a_file_whose_call_was_not_answered(on: On) {
     is_one_file(on, "action_ran").await;
+}
+
+/// F-K19: the call is marked as sent, and the file is another one than was approved when the next process goes on: it is not sent.
+async fn a_file_that_changed_while_nobody_ran(on: On) {
+    let script = vec![call([("send_file", json!({ "path": "notes.md" }))]), say("好了")];
+    let world = World::process_on(on, &[], Some("action_sent"), in_order(script)).await;
+    let mut hand = Handshake::within(world);
+    hand.ask().await;
+    let card = hand.world.card_titled(hand.chat, "操作确认").await;
+    hand.press(&card, "approve").await;
+    hand.dies().await;
+    std::fs::write(hand.world.folder.path().join("workspace/notes.md"), "secret\n").unwrap();
+    hand.restart();
+    let (world, chat) = (&hand.world, hand.chat);
+    world.hears(chat, "好了").await;
+    assert_eq!(world.chat.snapshot().files, []);
+    let failed = world.api.get("/api/v1/actions?status=failed").await["items"][0].clone();
+    let told = failed["result"]["text"].as_str().unwrap();
+    assert!(told.contains("it was changed after it was approved"), "{told}");
+    hand.world.end().await;
 }
