@@ -93,6 +93,7 @@ fn seen(turn: &Turn) -> Input {
         exit_code: None,
         seconds: 0.1,
         truncated: false,
+        attachment: None,
     };
     let outcome = |call: &String| CallOutcome {
         call_id: call.clone(),

@@ -148,7 +148,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let channels = channels(&boot, &templates, &http, &parts.clock, &clock);
     let attachments = attachments(&boot, &parts.ids)?;
     let platforms: Vec<Arc<dyn Channel>> = vec![Arc::clone(&channels.lark), Arc::<SlackClient>::clone(&channels.slack)];
-    let chat_tools = toolbox::chat_tools(&boot, platforms.clone(), &clock);
+    let chat_tools = toolbox::chat_tools(&boot, platforms.clone(), &ledger, &parts.ids, &parts.failpoint)?;
     let specs = tools.specs().into_iter().chain(chat_tools.specs.iter().cloned());
     meters.expect_tools(specs.map(|tool| tool.name));
     let surroundings = Arc::new(PlatformSurroundings::new(platforms, settings.clone(), attachments, boot.retention));

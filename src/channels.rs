@@ -18,6 +18,7 @@ mod console;
 use std::fmt;
 use std::time::Duration;
 
+use bytes::Bytes;
 use countersign_agent::domain::{ChannelKind, ChatMessage, Conversation, FileRef, Locale, Millis, OutboxOp};
 
 pub use console::{
@@ -50,7 +51,23 @@ pub struct Delivery {
     /// An earlier try may have arrived, and was not written down; what it would have posted is not older than this. A
     /// platform without an idempotency key looks there before it posts again.
     pub again: Option<Millis>,
+    /// What the platform calls the file that this posts.
+    pub upload: Option<String>,
 }
+
+/// A file for a platform that does not have its bytes yet.
+#[derive(Clone, Debug)]
+pub struct FileUpload {
+    /// Its name, without a folder; foreign text.
+    pub name: String,
+    /// What it is, by its bytes.
+    pub media_type: String,
+    /// All of it.
+    pub bytes: Bytes,
+}
+
+/// Time for the bytes of a file, connection included: half of the time for which a row of the outbox is held.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What the platform said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -154,6 +171,12 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// # Errors
     /// See [`DeliveryError`]; the caller retries, falls back or gives up.
     fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>>;
+
+    /// Has the platform take the bytes of a file; gives what the platform calls it. No chat shows it before a [`Delivery::upload`] names it.
+    ///
+    /// # Errors
+    /// As for [`Channel::deliver`]; `Gone` where chats have no files.
+    fn upload(&self, file: FileUpload) -> BoxFuture<'_, Result<String, DeliveryError>>;
 
     /// How many deliveries are worth taking at a time.
     fn batch_sizes(&self) -> BatchSizes;

@@ -16,6 +16,7 @@ mod sockets;
 mod standings;
 mod state;
 mod webhooks;
+mod uploads;
 mod worker;
 
 pub use connections::serve;

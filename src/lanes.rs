@@ -4,6 +4,7 @@ mod state;
 mod ledger;
 mod runner;
 mod chat_tools;
+mod send_file;
 mod begin;
 mod leases;
 mod inspect;
@@ -13,6 +14,7 @@ pub use chat_tools::ChatTools;
 pub use inspect::{Details, plan_of};
 pub use runner::{ModelSource, Runner, RunnerParts};
 pub use surroundings::{Request, Surroundings};
+pub use send_file::{FileSender, SEND_FILE, send_file_spec};
 
 use std::time::Duration;
 

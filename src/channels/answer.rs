@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::DeliveryError;
 
 /// Time for one call, connection included.
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Longest body that is read: a page of a chat with long messages is a few MiB.
 const MOST_BYTES: usize = 16 << 20;
@@ -28,12 +28,12 @@ pub(super) struct ApiAnswer {
 }
 
 impl ApiAnswer {
-    /// Sends `request` to `platform`. The first of the headers `waits` that is there says how long to wait, in seconds.
+    /// Sends `request` to `platform`, which may take this `time`. The first of the headers `waits` that is there says how long to wait, in seconds.
     ///
     /// # Errors
     /// When there is no answer. Unless there was no connection, the call may have arrived all the same.
-    pub(super) async fn to(request: RequestBuilder, platform: &str, waits: &[&str]) -> Result<Self, DeliveryError> {
-        let response = request.timeout(CALL_TIMEOUT).send().await;
+    pub(super) async fn to(request: RequestBuilder, time: Duration, platform: &str, waits: &[&str]) -> Result<Self, DeliveryError> {
+        let response = request.timeout(time).send().await;
         let response = response.map_err(|error| unreachable(platform, &error))?;
         let status = response.status();
         let after = asked_wait(response.headers(), waits);

@@ -7,7 +7,7 @@ mod view;
 use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Outbound, OutboxOp};
 use serde_json::Value;
 
-use super::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, Receipt};
+use super::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
 
 pub use card::{call_blocks, card_page, markdown_html, step_lines};
 pub use view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine};
@@ -45,6 +45,11 @@ impl Channel for ConsoleChannel {
             OutboxOp::Patch { .. } | OutboxOp::React { .. } => Receipt::default(),
         };
         Box::pin(std::future::ready(Ok(receipt)))
+    }
+
+    fn upload(&self, _file: FileUpload) -> BoxFuture<'_, Result<String, DeliveryError>> {
+        let none = DeliveryError::Gone(String::from("chats of the console have no files"));
+        Box::pin(std::future::ready(Err(none)))
     }
 
     /// The console has no rate limit: its messages stay in the database.
@@ -96,7 +101,7 @@ pub fn message_kind(content: &Outbound) -> Option<&'static str> {
         Outbound::Progress(_) => "progress",
         Outbound::Answer(_) => "answer",
         Outbound::Notice(_) => "notice",
-        Outbound::QuestionCard(_) | Outbound::Text { .. } => "text",
+        Outbound::QuestionCard(_) | Outbound::Text { .. } | Outbound::File(_) => "text",
         Outbound::Reaction(_) => return None,
     })
 }
@@ -111,7 +116,7 @@ pub fn card_json(content: &Outbound) -> Option<Value> {
         | Outbound::BudgetCard(_)
         | Outbound::Progress(_)
         | Outbound::Answer(_) => serde_json::to_value(content).ok(),
-        Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => None,
+        Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) | Outbound::Reaction(_) => None,
     }
 }
 
@@ -134,6 +139,7 @@ mod tests {
             locale: Locale::EnUs,
             plain: false,
             again: None,
+            upload: None,
         }
     }
 

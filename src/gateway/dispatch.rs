@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::state::Gateway;
+use super::uploads::Uploads;
 use crate::channels::{BatchSizes, Delivery, DeliveryError, Receipt};
 use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
 
@@ -35,6 +36,7 @@ pub(super) struct Dispatcher {
     owner: String,
     tasks: TaskTracker,
     platforms: [Platform; 3],
+    uploads: Uploads,
 }
 
 /// A platform as the dispatcher sees it.
@@ -79,6 +81,7 @@ impl Dispatcher {
             owner,
             tasks,
             platforms,
+            uploads: Uploads::default(),
         }
     }
 
@@ -107,10 +110,10 @@ impl Dispatcher {
             let Some(Ok(place)) = platform.map(|platform| Arc::clone(&platform.places).try_acquire_owned()) else {
                 continue;
             };
-            let (gateway, hold) = (self.gateway.clone(), hold.clone());
+            let (gateway, uploads, hold) = (self.gateway.clone(), self.uploads.clone(), hold.clone());
             self.tasks.spawn(async move {
                 // A process that stood still for longer than its hold sends nothing and writes nothing of it afterwards.
-                if let Err(error) = hold.guard(send(&gateway, &row)).await.flatten() {
+                if let Err(error) = hold.guard(send(&gateway, &uploads, &row)).await.flatten() {
                     // The row is found again when its hold ends; its key keeps the platform from doubling it.
                     warn!(outbox.id = row.id, %error, "outcome of a delivery not recorded");
                 }
@@ -123,7 +126,7 @@ impl Dispatcher {
     }
 }
 
-async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
+async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(), StoreError> {
     let new = &row.new;
     let started = Instant::now();
     let outcome = match operation(row) {
@@ -132,17 +135,22 @@ async fn send(gateway: &Gateway, row: &OutboxRow) -> Result<(), StoreError> {
             let channel = gateway.channels.out(new.conversation.channel);
             let live = gateway.settings.current();
             let locale = live.in_chat(new.conversation.channel, &new.conversation.chat).locale;
-            let delivery = Delivery {
+            let mut delivery = Delivery {
                 key: new.key.clone(),
                 conversation: new.conversation.clone(),
                 op,
                 locale,
                 plain: row.plain,
                 again: row.uncertain.then_some(row.created_at),
+                upload: None,
             };
             // So much less than the hold that what came of it can be written down.
             let time = gateway.timings.lease * 2 / 3;
-            let outcome = match tokio::time::timeout(time, channel.deliver(&delivery)).await {
+            let delivering = async {
+                delivery.upload = uploads.have(gateway, row).await?;
+                channel.deliver(&delivery).await
+            };
+            let outcome = match tokio::time::timeout(time, delivering).await {
                 Ok(outcome) => {
                     gateway.failpoint.reach(point(row));
                     outcome
@@ -208,6 +216,10 @@ fn point(row: &OutboxRow) -> &'static str {
             content: Outbound::Text { .. },
             ..
         } => "part_posted",
+        OutboxOp::Post {
+            content: Outbound::File(_),
+            ..
+        } => "file_posted",
         OutboxOp::Post { .. } if row.new.gate_id.is_some() => "card_posted",
         OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } => "posted",
     }
@@ -274,7 +286,7 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
     };
     let (pause, plain) = match error {
         DeliveryError::Gone(_) => return Next::GiveUp,
-        // A repaint cannot become text, and text that is refused as text stays refused.
+        // A repaint cannot become text, and text that is refused as text stays refused. A file is uploaded once more.
         DeliveryError::Content(_) if !post || row.plain => return Next::GiveUp,
         DeliveryError::Content(_) => (Duration::ZERO, true),
         DeliveryError::Forbidden(_) => (FORBIDDEN_PAUSE, row.plain),

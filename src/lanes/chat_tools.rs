@@ -7,8 +7,6 @@ use countersign_agent::domain::{Conversation, ToolSpec};
 use countersign_agent::engine::Engine;
 use countersign_agent::tools::{Tool, Toolbox};
 
-use super::runner::Runner;
-
 /// The tools that tasks have in their own chat. Each task gets them anew.
 #[derive(Clone)]
 pub struct ChatTools {
@@ -34,11 +32,11 @@ impl fmt::Debug for ChatTools {
     }
 }
 
-impl Runner {
-    /// The engine with the tools of a task in this conversation.
-    pub(super) fn engine_in(&self, place: &Conversation) -> Engine {
-        let mut engine = self.engine.clone();
-        let tools = (self.chat_tools.of)(place);
+impl ChatTools {
+    /// `engine` with the tools of a task in this conversation.
+    pub(super) fn on(&self, engine: &Engine, place: &Conversation) -> Engine {
+        let mut engine = engine.clone();
+        let tools = (self.of)(place);
         if !tools.is_empty() {
             engine.tools = Arc::new(Toolbox::clone(&engine.tools).with(tools));
         }

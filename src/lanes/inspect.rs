@@ -83,7 +83,7 @@ impl Runner {
         let action = &record.action;
         let turn = self.ledger.read().await?.turn_in_brief(&action.turn_id, 0).await?;
         let turn = turn.ok_or_else(|| StoreError::Corrupt(format!("action {} names the missing turn {}", action.id, action.turn_id)))?;
-        let engine = self.engine_in(&turn.conversation);
+        let engine = self.chat_tools.on(&self.engine, &turn.conversation);
         Ok(engine.draft(&action.tool, arguments, &record.chat).await)
     }
 
@@ -98,7 +98,12 @@ impl Runner {
             chat: chat.to_owned(),
             thread: String::new(),
         };
-        self.engine_in(&place).specs(&policy).into_iter().map(|spec| spec.name).collect()
+        self.chat_tools
+            .on(&self.engine, &place)
+            .specs(&policy)
+            .into_iter()
+            .map(|spec| spec.name)
+            .collect()
     }
 
     /// The turn's messages as the model sees them, with the marker of an open plan review.
@@ -108,7 +113,7 @@ impl Runner {
     pub fn view(&self, row: &TurnRow, log: Vec<Message>) -> Result<Vec<Message>, WorkError> {
         let turn = Turn { state: read(row)?, log };
         let policy = &turn.state.policy;
-        let specs = self.engine_in(&row.conversation).specs(policy);
+        let specs = self.chat_tools.on(&self.engine, &row.conversation).specs(policy);
         let env = Env {
             now: self.engine.clock.now(),
             tools: &specs,

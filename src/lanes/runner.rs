@@ -241,7 +241,7 @@ impl Runner {
                 None => Millis::NEVER,
                 Some((journal, mut turn)) => {
                     let span = info_span!("turn", turn.id = %turn.state.turn_id, chat = %lease.conversation.chat);
-                    let engine = self.engine_in(&lease.conversation);
+                    let engine = self.chat_tools.on(&self.engine, &lease.conversation);
                     match Box::pin(engine.drive(&journal, &mut turn, stop)).instrument(span).await? {
                         RunEnd::Finished => {
                             lease.turn_id = None;

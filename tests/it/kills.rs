@@ -4,6 +4,7 @@
 mod again;
 mod answer;
 mod crash;
+mod file;
 pub mod kit;
 mod left_out;
 mod limit;

@@ -76,6 +76,7 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         locale: Locale::ZhCn,
         plain: false,
         again: None,
+        upload: None,
     }
 }
 

@@ -73,6 +73,7 @@ async fn an_action_is_sent_once() {
             truncated: false,
             ok: true,
             exit: None,
+            attachment: None,
         };
         tx.finish_action(&lease, &granted.id, ActionStatus::Executed, &result)
             .await

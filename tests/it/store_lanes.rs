@@ -178,6 +178,7 @@ async fn a_stale_worker_writes_nothing() {
             truncated: false,
             ok: true,
             exit: None,
+            attachment: None,
         };
         let mut done = row.clone();
         done.status = TurnStatus::Completed;

@@ -225,6 +225,7 @@ impl World {
                     truncated: false,
                     ok: known,
                     exit: None,
+                    attachment: None,
                 };
                 let end = if known { ActionStatus::Executed } else { ActionStatus::Unknown };
                 tx.finish_action(&lease, &act, end, &result).await?;

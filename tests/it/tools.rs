@@ -302,6 +302,21 @@ async fn writers_do_not_mix() {
     assert_eq!(names(folder.path()), ["one.md"]);
 }
 
+/// interface §5: other people hear of a file, so `send_file` can be made no read; whoever lists tools knows its class.
+#[tokio::test]
+async fn sending_a_file_is_no_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut configured = boot(Some(folder.path()));
+    let mut class = |effect| {
+        configured.tools.effects = [("send_file".to_owned(), effect)].into();
+        let specs = countersign::app::tool_specs(&configured, &Reach::default()).map_err(|error| error.to_string())?;
+        Ok(specs.into_iter().find(|spec| spec.name == "send_file").unwrap().effect)
+    };
+    assert_eq!(class(EffectClass::Destructive), Ok(EffectClass::Destructive));
+    let refused = "tools.effects.send_file: found read, allowed write, destructive: other people hear of it";
+    assert_eq!(class(EffectClass::Read), Err(refused.to_owned()));
+}
+
 /// design: interface §2 and §5, the file tools are there only with a workspace, in the classes of the contract;
 /// `tools.effects` overrides a class but never takes a tool out of review.
 #[tokio::test]

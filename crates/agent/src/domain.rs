@@ -4,6 +4,7 @@
 //! `serde` because the ledger keeps JSON as text; they are never sent to a platform as they are.
 
 mod absence;
+mod attachment;
 mod ids;
 mod clock;
 mod inbound;
@@ -36,6 +37,7 @@ pub(crate) mod foreign;
 pub use absence::Absence;
 pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
 pub use approvers::{Approvers, MOST_NAMED};
+pub use attachment::{Attachment, AttachmentKind};
 pub use card_copy::CardCopy;
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
@@ -53,8 +55,8 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::{AwayProblem, Barrier, Notice, StandingLine};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard,
-    ReactionMark, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
+    QuestionCard, ReactionMark, StepView,
 };
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};
 pub use plan::{Complexity, LeftOut, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};

@@ -21,6 +21,7 @@ pub use mcp::{FirstSight, McpReach, McpServer, Pins, SEEN_WITHIN, Servers, try_s
 pub use run_bash::tool as bash_tool;
 #[cfg(feature = "web")]
 pub use web_fetch::{Reach, tool as web_tool};
+pub use workspace::{TakenFile, Workspace};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +32,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{ActionId, EffectClass, Ids, ToolSpec};
+use crate::domain::{ActionId, Attachment, EffectClass, Ids, ToolSpec};
 
 /// Longest output of a tool that is kept, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 64 << 10;
@@ -47,6 +48,8 @@ pub struct ToolOutput {
     pub truncated: bool,
     /// End the turn with this text once the batch is answered.
     pub exit: Option<String>,
+    /// The file that was sent, for the timeline.
+    pub attachment: Option<Attachment>,
 }
 
 /// Why a tool did not answer.
@@ -140,6 +143,9 @@ pub enum ToolboxError {
     /// `tools.effects` gives a tool a class that only the agent's own tools may have.
     #[error("tools.effects.{0}: found state, allowed read, write, destructive")]
     Effect(String),
+    /// `tools.effects` calls a tool a read that other people hear of.
+    #[error("tools.effects.{0}: found read, allowed write, destructive: other people hear of it")]
+    ReadEffect(String),
     /// `tools.run_bash` without bash.
     #[error("tools.run_bash: there is no bash on this machine")]
     NoBash,
@@ -265,6 +271,9 @@ impl Halt {
 }
 
 /// The arguments as the tool wants them.
-fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
+///
+/// # Errors
+/// [`ToolError::TellModel`] says what is wrong with them.
+pub fn read_arguments<T: DeserializeOwned>(arguments: &Value) -> Result<T, ToolError> {
     T::deserialize(arguments).map_err(|error| ToolError::TellModel(format!("wrong arguments: {error}")))
 }

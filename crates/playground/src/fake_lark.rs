@@ -3,6 +3,7 @@
 //! The demo plays its chat through it and the tests assert on it. It refuses what the real platform refuses
 //! and remembers every violation.
 
+mod files;
 mod handlers;
 mod reading;
 
@@ -11,6 +12,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::routing::{delete, get, patch, post};
 use countersign_agent::domain::Clock;
 
@@ -44,6 +46,8 @@ struct Keys {
     issued: u64,
     /// Message ids by the `uuid` that they were made with.
     by_uuid: BTreeMap<String, String>,
+    /// Files and images by their keys.
+    uploads: BTreeMap<String, files::Upload>,
 }
 
 impl Shared {
@@ -113,6 +117,8 @@ fn routes(shared: Shared) -> Router {
         .route("/open-apis/im/v1/messages/{id}/resources/{key}", get(reading::resource))
         .route("/open-apis/im/v1/messages/{id}/reactions", post(handlers::react))
         .route("/open-apis/im/v1/messages/{id}/reactions/{mark}", delete(handlers::unreact))
+        .route("/open-apis/im/v1/files", post(files::file).layer(DefaultBodyLimit::disable()))
+        .route("/open-apis/im/v1/images", post(files::image).layer(DefaultBodyLimit::disable()))
         .route("/callback/ws/endpoint", post(handlers::endpoint))
         .route("/open-apis/contact/v3/users/find_by_department", get(handlers::members))
         .with_state(shared)

@@ -4,6 +4,7 @@
 //! and remembers every violation.
 
 mod chat;
+mod files;
 mod handlers;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Bytes;
+use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use countersign_agent::domain::{Clock, Ids, Millis};
 
@@ -47,9 +50,23 @@ struct Shared {
     workspace: Workspace,
     token: Arc<str>,
     app_token: Arc<Mutex<Option<String>>>,
+    uploads: Arc<Mutex<BTreeMap<String, Upload>>>,
+}
+
+/// A file that has an id, and that a chat may show.
+#[derive(Clone, Debug)]
+struct Upload {
+    name: String,
+    length: usize,
+    bytes: Option<Bytes>,
+    complete: bool,
 }
 
 impl Shared {
+    fn uploads(&self) -> MutexGuard<'_, BTreeMap<String, Upload>> {
+        self.uploads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn app_token(&self) -> MutexGuard<'_, Option<String>> {
         self.app_token.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -166,10 +183,12 @@ impl FakeSlack {
             workspace: Workspace::new(clock, ids),
             token: Arc::from(bot_token),
             app_token: Arc::default(),
+            uploads: Arc::default(),
         };
         let routes = Router::new()
             .route("/api/{method}", post(handlers::method))
             .route("/files/{id}", get(chat::file))
+            .route("/upload/v1/{id}", post(files::bytes).layer(DefaultBodyLimit::disable()))
             .fallback(handlers::unknown)
             .with_state(shared.clone());
         let server = Server::start(addr, routes, shared.sockets.clone()).await?;

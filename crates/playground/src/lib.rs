@@ -21,7 +21,7 @@ pub use draw::{drawn, repainted};
 pub use fake_lark::{BOT, FakeLark};
 pub use fake_slack::{FakeSlack, SLACK_BOT, TEAM, Workspace};
 pub use people::{Event, Parcel, TENANT_KEY, Tenant, Words};
-pub use posted::{Call, Form, Note, Posted, Snapshot};
+pub use posted::{Call, Form, Note, Posted, SharedFile, Snapshot};
 pub use seal::{LarkApp, Sealed, SlackApp, seal};
 pub use sockets::{Link, Pieces, SocketFault, Sockets};
 pub use stage::{Fault, PlayedFile, Stage};

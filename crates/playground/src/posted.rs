@@ -219,11 +219,24 @@ pub struct Form {
     pub view: Value,
 }
 
+/// A file that the bot shared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedFile {
+    /// Chat.
+    pub chat: String,
+    /// The message that shows it.
+    pub message: String,
+    /// Its name; none for an image on Lark.
+    pub name: String,
+    /// All of it.
+    pub bytes: Vec<u8>,
+}
+
 /// A call as it came in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`; Slack's `whisper`, `form`, `replies`,
-    /// `history`, `user`.
+    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`, `file`, `image`; Slack's `whisper`, `form`, `replies`,
+    /// `history`, `user`, `address` (of a file), `bytes`, `complete`, `info`.
     pub endpoint: String,
     /// When.
     pub at: Millis,
@@ -236,6 +249,8 @@ pub struct Call {
 pub struct Snapshot {
     /// Messages in order.
     pub messages: Vec<Posted>,
+    /// Files in the chats, in order.
+    pub files: Vec<SharedFile>,
     /// Marks that were put on messages: message id and the platform's name of the mark, in order.
     pub reactions: Vec<(String, String)>,
     /// Those of them that were taken away, in order.

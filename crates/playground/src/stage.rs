@@ -79,7 +79,7 @@ pub(super) struct Memory {
     /// What people said, as the platform lists it, with its chat and thread.
     pub(super) heard: Vec<Heard>,
     /// What people sent, by the id of the file.
-    pub(super) files: BTreeMap<String, PlayedFile>,
+    pub(super) sent: BTreeMap<String, PlayedFile>,
     /// People to whom the bot cannot write.
     pub(super) unreachable: BTreeSet<String>,
     faults: Vec<(String, Fault)>,
@@ -168,7 +168,7 @@ impl Stage {
 
     /// From now on the platform gives out this file under `id`.
     pub fn put_file(&self, id: &str, file: PlayedFile) {
-        self.lock().files.insert(id.to_owned(), file);
+        self.lock().sent.insert(id.to_owned(), file);
     }
 
     /// From now on the bot cannot write to `user`.

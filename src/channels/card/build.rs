@@ -17,7 +17,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Card<'a> {
-    /// The card of `content`. Notices are said as a text message and reactions are marks: they have none.
+    /// The card of `content`. Notices are said as a text message, files are files and reactions are marks: they have none.
     pub(in crate::channels) fn of(words: CardWords<'_>, caps: Caps, content: &'a Outbound) -> Option<Self> {
         let builder = Builder { words, caps };
         Some(match content {
@@ -28,7 +28,7 @@ impl<'a> Card<'a> {
             Outbound::Progress(view) => builder.progress(view),
             Outbound::Answer(answer) => builder.answer(answer),
             Outbound::Text { text } => builder.said(text),
-            Outbound::Notice(_) | Outbound::Reaction(_) => return None,
+            Outbound::Notice(_) | Outbound::File(_) | Outbound::Reaction(_) => return None,
         })
     }
 

@@ -9,7 +9,7 @@ use crate::channels::wording::one_line;
 use countersign_agent::domain::DeclaredCall;
 
 /// The argument that says where a tool's effect lands, for those that have words of their own.
-const TARGETS: [(&str, &str); 2] = [("write_file", "path"), ("web_fetch", "url")];
+const TARGETS: [(&str, &str); 3] = [("write_file", "path"), ("send_file", "path"), ("web_fetch", "url")];
 
 impl Builder<'_> {
     /// Our words `key`, which are told how many calls there are, and the calls: one behind the words, several on a line each. `whole`: a

@@ -1,23 +1,26 @@
 //! Calls out to Lark: messages, replies, card updates and reactions, with their token, their pace and their retries.
 
 mod answer;
+mod files;
 mod rates;
 mod reading;
 mod token;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
-use reqwest::{Method, Url};
-use secrecy::{ExposeSecret as _, SecretString};
+use reqwest::{Method, RequestBuilder, Url};
+use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use super::{card::card, escape};
+use crate::channels::answer::CALL_TIMEOUT;
 use crate::channels::card::Surface;
 use crate::channels::plain::{TextMarkup, chat_text};
 use crate::channels::rates::Limiter;
-use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, Receipt};
+use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
 use crate::config::LarkSecrets;
 pub(super) use answer::{LarkFailure, send as call};
 use rates::rates;
@@ -58,14 +61,18 @@ impl LarkClient {
 
     async fn carry(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         match &delivery.op {
+            OutboxOp::Post {
+                reply_to,
+                content: Outbound::File(file),
+            } => self.post_file(delivery, reply_to.as_deref(), file).await,
             OutboxOp::Post { reply_to, content } => {
                 let body = self.compose(content, delivery)?;
-                self.post(delivery, reply_to.as_deref(), body).await
+                self.post(delivery, &delivery.key, reply_to.as_deref(), body).await
             }
             OutboxOp::Patch { target, content } if delivery.plain => {
                 // A card cannot become text: what it would show is said under it.
                 let body = self.compose(content, delivery)?;
-                self.post(delivery, Some(target), body).await
+                self.post(delivery, &delivery.key, Some(target), body).await
             }
             OutboxOp::Patch { target, content } => self.patch(target, content, delivery.locale).await,
             OutboxOp::React {
@@ -81,11 +88,12 @@ impl LarkClient {
         }
     }
 
-    async fn post(&self, delivery: &Delivery, reply_to: Option<&str>, mut body: Value) -> Result<Receipt, DeliveryError> {
+    /// Posts `body` under the idempotency key `key`.
+    async fn post(&self, delivery: &Delivery, key: &str, reply_to: Option<&str>, mut body: Value) -> Result<Receipt, DeliveryError> {
         self.limiter
             .wait(rates(Some(&delivery.conversation.chat)), BatchSizes::MAX_WAIT)
             .await?;
-        body["uuid"] = json!(delivery.key);
+        body["uuid"] = json!(key);
         if let Some(parent) = reply_to.filter(|id| is_id(id)) {
             let url = format!("{}/open-apis/im/v1/messages/{parent}/reply", self.base_url);
             let in_thread = !delivery.conversation.thread.is_empty();
@@ -228,22 +236,26 @@ impl LarkClient {
         Ok(json!({"msg_type": "text", "content": json!({"text": text}).to_string()}))
     }
 
-    /// One call with its token. A refused token is dropped, fetched again and tried once more.
+    /// One call of JSON.
     async fn send(&self, method: Method, url: &str, body: &Value) -> Result<Value, LarkFailure> {
+        let request = || {
+            let request = self.http.request(method.clone(), url);
+            if body.is_null() { request } else { request.json(body) }
+        };
+        self.send_within(CALL_TIMEOUT, request).await
+    }
+
+    /// One call with its token. A refused token is dropped, fetched again and tried once more.
+    async fn send_within(&self, time: Duration, request: impl Fn() -> RequestBuilder) -> Result<Value, LarkFailure> {
         let token = self.tokens.current().await?;
-        let refused = match self.send_with(&token, &method, url, body).await {
+        let refused = match answer::send_within(time, request().bearer_auth(token.expose_secret())).await {
             Err(refused) if refused.token_refused() => refused,
             outcome => return outcome,
         };
         tracing::debug!(code = refused.code, "tenant token refused, fetching another");
         self.tokens.drop_refused(&token).await;
         let token = self.tokens.current().await?;
-        self.send_with(&token, &method, url, body).await
-    }
-
-    async fn send_with(&self, token: &SecretString, method: &Method, url: &str, body: &Value) -> Result<Value, LarkFailure> {
-        let request = self.http.request(method.clone(), url).bearer_auth(token.expose_secret());
-        answer::send(if body.is_null() { request } else { request.json(body) }).await
+        answer::send_within(time, request().bearer_auth(token.expose_secret())).await
     }
 }
 
@@ -254,6 +266,10 @@ impl Channel for LarkClient {
 
     fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
         Box::pin(self.carry(delivery))
+    }
+
+    fn upload(&self, file: FileUpload) -> BoxFuture<'_, Result<String, DeliveryError>> {
+        Box::pin(self.take_in(file))
     }
 
     fn batch_sizes(&self) -> BatchSizes {

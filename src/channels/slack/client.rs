@@ -4,6 +4,7 @@
 //! the death of a process. Looking is rationed more strictly than posting.
 
 mod answer;
+mod files;
 mod method;
 mod reading;
 mod search;
@@ -20,7 +21,7 @@ use serde_json::{Value, json};
 use super::blocks::slack_message;
 use super::fallback::{fallback, whisper};
 use crate::channels::rates::Limiter;
-use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, Receipt};
+use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
 use crate::config::SlackSecrets;
 pub(super) use answer::SlackFailure;
 use method::Method;
@@ -133,6 +134,9 @@ impl SlackClient {
         let chat = &delivery.conversation.chat;
         // Its turn first: what is held back needs no looking for yet.
         self.limiter.wait(Method::Post.rates(chat), BatchSizes::MAX_WAIT).await?;
+        if let Outbound::File(file) = content {
+            return self.complete(delivery, file).await;
+        }
         if let Some(since) = delivery.again
             && let Some(ts) = self.find(delivery, since).await?
         {
@@ -324,6 +328,10 @@ impl Channel for SlackClient {
 
     fn deliver<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Result<Receipt, DeliveryError>> {
         Box::pin(self.carry(delivery))
+    }
+
+    fn upload(&self, file: FileUpload) -> BoxFuture<'_, Result<String, DeliveryError>> {
+        Box::pin(self.take_in(file))
     }
 
     fn batch_sizes(&self) -> BatchSizes {

@@ -118,7 +118,12 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
             .map(|action| action.tool.as_str())
             .collect::<Vec<_>>()
             .join(", "),
-        Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::Reaction(_) => String::new(),
+        Outbound::Progress(_)
+        | Outbound::Answer(_)
+        | Outbound::Notice(_)
+        | Outbound::Text { .. }
+        | Outbound::File(_)
+        | Outbound::Reaction(_) => String::new(),
     };
     // As on the card; of several calls, all at once.
     let (ok, no) = match gate.kind {

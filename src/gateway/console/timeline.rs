@@ -1,6 +1,6 @@
 //! The timeline in the reader's language, where an event says no foreign words; the others as they were summed up.
 
-use countersign_agent::domain::{ChannelKind, Event};
+use countersign_agent::domain::{AttachmentKind, ChannelKind, Event, one_line};
 use serde::Serialize;
 use serde_json::json;
 
@@ -78,12 +78,18 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
             let (from, to) = (scene.name(channel, from), scene.name(channel, to));
             scene.say("console.event.delegated", json!({ "from": from, "to": to }))
         }
+        Event::Attachment { name, kind, .. } => {
+            let key = match kind {
+                AttachmentKind::In => "console.event.file_came",
+                AttachmentKind::Out => "console.event.file_sent",
+            };
+            scene.say(key, json!({ "name": one_line(name, 100) }))
+        }
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),
         Event::TurnFailed { .. } => word("console.turn.failed"),
         Event::TurnCancelled { .. } => word("console.turn.cancelled"),
-        Event::Attachment { .. }
-        | Event::AssistantText { .. }
+        Event::AssistantText { .. }
         | Event::PlanUpdated { .. }
         | Event::PlanProgress { .. }
         | Event::TodosUpdated { .. }

@@ -64,6 +64,7 @@ impl Change {
             | Outbound::Answer(_)
             | Outbound::Notice(_)
             | Outbound::Text { .. }
+            | Outbound::File(_)
             | Outbound::Reaction(_) => (String::new(), String::new()),
         };
         Ok(Self::Put {

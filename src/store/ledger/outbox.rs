@@ -4,7 +4,7 @@
 //! a row was sent, because that is true. Repaints have a line per card and not per turn: platforms ration them by app, and an answer must
 //! not wait behind them.
 
-use countersign_agent::domain::{Conversation, GateId, Millis, OutboxOp, TurnId};
+use countersign_agent::domain::{Conversation, GateId, Millis, Outbound, OutboxOp, TurnId};
 use serde_json::json;
 use sqlx::any::AnyRow;
 
@@ -216,6 +216,9 @@ impl Tx {
             .bind(id)
             .execute(&mut *self.conn)
             .await?;
+        if is_file(&row.new.op) {
+            self.drop_file(&row.new.key).await?;
+        }
         if row.plain {
             self.drop_patches(&row.new.key, "the card went out as text").await?;
         }
@@ -225,7 +228,7 @@ impl Tx {
         }
     }
 
-    /// Try again at `at`; `plain`: as text from now on; `uncertain`: this try may have arrived. Nothing when the row is in other
+    /// Try again at `at`; `plain`: as text from now on, and a file with an upload of its own; `uncertain`: this try may have arrived. Nothing when the row is in other
     /// hands by now: its number of tries is its fence.
     pub async fn outbox_retry(&mut self, row: &OutboxRow, at: Millis, error: &str, plain: bool, uncertain: bool) -> Result<()> {
         sqlx::query(
@@ -241,6 +244,9 @@ impl Tx {
         .bind(row.tries)
         .execute(&mut *self.conn)
         .await?;
+        if plain && is_file(&row.new.op) {
+            self.forget_upload(&row.new.key).await?;
+        }
         // A dispatcher that sleeps until the next due moment must compute that moment again.
         self.effects.outbox = true;
         self.drop_late_copy(row).await
@@ -282,6 +288,9 @@ impl Tx {
         };
         self.effects.outbox = true;
         let row = read_row(&row)?;
+        if is_file(&row.new.op) {
+            self.drop_file(&row.new.key).await?;
+        }
         self.drop_patches(&row.new.key, "the post was given up").await?;
         if let Some((gate, person)) = copy_of(&row.new.op) {
             self.audit(AuditEntry {
@@ -307,6 +316,17 @@ impl Tx {
             .await?;
         Ok(())
     }
+}
+
+/// Does it post a file?
+fn is_file(op: &OutboxOp) -> bool {
+    matches!(
+        op,
+        OutboxOp::Post {
+            content: Outbound::File(_),
+            ..
+        }
+    )
 }
 
 /// The gate of whose card this is the post of a copy, and the person who gets it.

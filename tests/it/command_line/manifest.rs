@@ -85,8 +85,17 @@ async fn slack_scopes_fit_the_events() {
     let manifest: Value = serde_saphyr::from_str(&manifest("slack", "https://bot.example").await).unwrap();
     let scopes = strings(&manifest["oauth_config"]["scopes"]["bot"]);
     let events = strings(&manifest["settings"]["event_subscriptions"]["bot_events"]);
-    // What our calls need: chat.*, conversations.open, reactions.*, usergroups.users.list; the slash command.
-    let mut needed = vec!["chat:write", "commands", "im:write", "reactions:write", "usergroups:read"];
+    // What our calls need: chat.*, conversations.open, reactions.*, usergroups.users.list, files.*; the slash command.
+    let mut needed = vec![
+        "chat:write",
+        "commands",
+        "files:read",
+        "files:write",
+        "im:write",
+        "reactions:write",
+        "usergroups:read",
+        "users:read",
+    ];
     for event in &events {
         needed.extend(match *event {
             "app_mention" => vec!["app_mentions:read"],

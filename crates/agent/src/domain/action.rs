@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ActionId, Approvers, CoveredBy, Decision, Demand, EffectClass, GateId, Millis, TurnId};
+use super::{ActionId, Approvers, Attachment, CoveredBy, Decision, Demand, EffectClass, GateId, Millis, TurnId};
 
 /// Where an action stands. `pending` asks a person; a granted call starts as `approved`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub struct ToolResult {
     /// The tool asked to end the turn with this text once the batch is answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit: Option<String>,
+    /// The file that it has sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachment: Option<Attachment>,
 }
 
 /// What a person changed about a call before they approved it.

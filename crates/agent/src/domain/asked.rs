@@ -10,7 +10,13 @@ impl Outbound {
             Self::ApprovalCard(card) => card.approvers = approvers,
             Self::BudgetCard(card) => card.approvers = approvers,
             // A question is answered by its requester, not by the approvers.
-            Self::QuestionCard(_) | Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+            Self::QuestionCard(_)
+            | Self::Progress(_)
+            | Self::Answer(_)
+            | Self::Notice(_)
+            | Self::Text { .. }
+            | Self::File(_)
+            | Self::Reaction(_) => (),
         }
     }
 
@@ -35,7 +41,7 @@ impl Outbound {
             }
             Self::QuestionCard(card) => vec![&card.requester],
             Self::BudgetCard(card) => named(&card.approvers, &card.requester),
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => Vec::new(),
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) | Self::Reaction(_) => Vec::new(),
         }
     }
 
@@ -47,7 +53,7 @@ impl Outbound {
             Self::ApprovalCard(card) => &card.away,
             Self::QuestionCard(card) => &card.away,
             Self::BudgetCard(card) => &card.away,
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => &[],
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) | Self::Reaction(_) => &[],
         }
     }
 
@@ -58,7 +64,7 @@ impl Outbound {
             Self::ApprovalCard(card) => card.away = absences,
             Self::QuestionCard(card) => card.away = absences,
             Self::BudgetCard(card) => card.away = absences,
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) | Self::Reaction(_) => (),
         }
     }
 }

@@ -133,6 +133,7 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
+            | Self::File(_)
             | Self::Reaction(_) => false,
         }
     }

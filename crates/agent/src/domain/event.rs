@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionId, ActionStatus, DecisionKind, EffectClass, GateId, GateKind, StepStatus, TurnReason};
+use super::{ActionId, ActionStatus, AttachmentKind, DecisionKind, EffectClass, GateId, GateKind, StepStatus, TurnReason};
 
 /// Phase tag of an event, for the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,8 +100,6 @@ pub enum Event {
     TurnFailed { reason: TurnReason },
     /// Stopped.
     TurnCancelled { reason: TurnReason },
-    /// A file came with the request (`kind` is `in`), or was sent to the chat (`out`).
-    Attachment { name: String, bytes: u64, kind: String },
     /// The model said something, with calls or as its answer; in plan mode perhaps while it carried out a step.
     AssistantText {
         text: String,
@@ -144,6 +142,8 @@ pub enum Event {
     ToolStarted { call_id: String },
     /// A tool answered.
     ToolFinished { call_id: String, ok: bool, seconds: f64 },
+    /// A file came with the request, or was sent into the chat.
+    Attachment { name: String, bytes: u64, kind: AttachmentKind },
     /// An action was proposed.
     ActionProposed { action_id: ActionId },
     /// An action moved on.
@@ -195,9 +195,9 @@ impl Event {
             | Self::TurnCompleted { .. }
             | Self::TurnFailed { .. }
             | Self::TurnCancelled { .. }
-            | Self::Attachment { .. }
             | Self::PlanContinuation { .. }
             | Self::ContinuationProgress { .. }
+            | Self::Attachment { .. }
             | Self::ActionStatus { .. }
             | Self::TurnPaused { .. }
             | Self::Decision { .. }

@@ -34,6 +34,8 @@ pub enum Outbound {
         /// The model's words (Markdown).
         text: String,
     },
+    /// A file of the workspace. Its bytes stand beside it.
+    File(FileView),
     /// A mark on somebody's message.
     Reaction(ReactionMark),
 }
@@ -98,6 +100,7 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
+            | Self::File(_)
             | Self::Reaction(_) => &[],
         }
     }
@@ -120,10 +123,24 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
+            | Self::File(_)
             | Self::Reaction(_) => (),
         }
         self
     }
+}
+
+/// A file that goes into a chat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileView {
+    /// Its name, without a folder; foreign text.
+    pub name: String,
+    /// How long it is.
+    pub bytes: u64,
+    /// What it is, by its bytes: `text/plain`, `image/png`.
+    pub media_type: String,
+    /// Words that stand with it; foreign text.
+    pub caption: Option<String>,
 }
 
 /// The marks that say "seen" and "done".

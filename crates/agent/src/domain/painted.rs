@@ -29,7 +29,7 @@ impl Outbound {
                     view.output = row.result.as_ref().map(|result| first_lines(&result.text));
                 }
             }
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::Reaction(_) => (),
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) | Self::Reaction(_) => (),
         }
         card
     }
@@ -53,6 +53,7 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
+            | Self::File(_)
             | Self::Reaction(_) => return None,
         };
         *copy = Some(Box::new(CardCopy {
@@ -77,6 +78,7 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
+            | Self::File(_)
             | Self::Reaction(_) => return None,
         };
         Some((gate, &copy.person))

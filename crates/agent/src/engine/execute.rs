@@ -205,6 +205,7 @@ impl Engine {
                 exit_code,
                 truncated,
                 exit,
+                attachment,
             }) => {
                 let (text, cut) = cut(text);
                 Ok(ToolResult {
@@ -214,6 +215,7 @@ impl Engine {
                     truncated: truncated || cut,
                     ok: true,
                     exit,
+                    attachment,
                 })
             }
             Err(failure) => {
@@ -228,6 +230,7 @@ impl Engine {
                     truncated,
                     ok: false,
                     exit: None,
+                    attachment: None,
                 };
                 match failure {
                     ToolError::Unknown(_) => Err(UnknownOutcome(result)),
@@ -254,6 +257,7 @@ fn late(limit: Duration) -> ToolResult {
         truncated: false,
         ok: false,
         exit: None,
+        attachment: None,
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::{
-    ActionStatus, CallEdit, DeclaredCall, EffectClass, Event, Message, Notice, ToolCall, ToolResult, ToolSpec, TurnReason,
+    ActionStatus, Attachment, CallEdit, DeclaredCall, EffectClass, Event, Message, Notice, ToolCall, ToolResult, ToolSpec, TurnReason,
 };
 
 use super::finish::End;
@@ -220,6 +220,10 @@ impl Reducer<'_> {
             seconds: result.seconds,
         };
         self.emit(finished, &format!("{tool}: {}", result.text));
+        if let Some(Attachment { name, bytes, kind }) = result.attachment {
+            let summary = name.clone();
+            self.emit(Event::Attachment { name, bytes, kind }, &summary);
+        }
         if let Some(action) = action {
             self.action_moved(action, status);
         }

@@ -3,7 +3,7 @@
 //! All of it is foreign. It is written into blocks of ours, in which it stands indented and escaped.
 
 use crate::domain::foreign::{clip, cut};
-use crate::domain::{ChatContext, ChatMessage, Event, FileOutcome, FileProblem, Gathered, Message, ReceivedFile, Role};
+use crate::domain::{AttachmentKind, ChatContext, ChatMessage, Event, FileOutcome, FileProblem, Gathered, Message, ReceivedFile, Role};
 
 use super::Turn;
 use super::compose::{flat, hanging, within};
@@ -52,7 +52,7 @@ impl Reducer<'_> {
             let event = Event::Attachment {
                 name: file.name.clone(),
                 bytes: file.bytes.unwrap_or_default(),
-                kind: String::from("in"),
+                kind: AttachmentKind::In,
             };
             self.emit(event, &format!("File: {}", file.name));
         }

@@ -12,6 +12,7 @@ use std::path::{Component, Path, PathBuf};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, Permissions, PermissionsExt};
 use sha2::{Digest, Sha256};
+use unicode_normalization::UnicodeNormalization;
 
 use super::{ToolError, ToolboxError};
 use crate::domain::Ids;
@@ -30,9 +31,26 @@ pub(super) const UNFINISHED: &str = ".countersign-";
 
 /// The folder that the file tools may use.
 #[derive(Debug)]
-pub(super) struct Workspace {
+pub struct Workspace {
     pub(super) root: Dir,
     pub(super) ids: Ids,
+}
+
+/// A whole file, as it was when it was taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenFile {
+    /// Its name, without the folders.
+    pub name: String,
+    /// All of it.
+    pub bytes: Vec<u8>,
+}
+
+impl TakenFile {
+    /// SHA-256 in hex of the bytes.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        hex::encode(Sha256::digest(&self.bytes))
+    }
 }
 
 /// An entry of a listing.
@@ -56,8 +74,14 @@ pub(super) struct Head {
 }
 
 impl Workspace {
+    /// The longest file that is taken.
+    pub const MAX_TAKEN_BYTES: usize = 30 << 20;
+
     /// Opens `folder`, which must exist: a misspelled path must not become a new empty workspace.
-    pub(super) fn open(folder: &Path, ids: &Ids) -> Result<Self, ToolboxError> {
+    ///
+    /// # Errors
+    /// [`ToolboxError::Workspace`].
+    pub fn open(folder: &Path, ids: &Ids) -> Result<Self, ToolboxError> {
         let root = Dir::open_ambient_dir(folder, ambient_authority()).map_err(|error| ToolboxError::Workspace {
             folder: folder.display().to_string(),
             why: match error.kind() {
@@ -124,6 +148,39 @@ impl Workspace {
         })
     }
 
+    /// The whole file at `path`, whatever it holds. It goes to other people under the path that was approved, so no part of that may be a link.
+    ///
+    /// # Errors
+    /// [`ToolError::TellModel`]: no file, an empty one, one that is longer than [`Self::MAX_TAKEN_BYTES`], or a path that leads elsewhere.
+    pub fn take(&self, path: &str) -> Result<TakenFile, ToolError> {
+        // In the spelling that approvals are compared in: two that look the same name one file.
+        let inside = file(&path.nfc().collect::<String>())?;
+        let refuse = |why: String| Err(ToolError::TellModel(format!("`{path}` {why}")));
+        let fail = |error: io::Error| tell(path, &error, "no such file; use list_files to see what there is");
+        self.refuse_links(path, &inside)?;
+        // Asked before opening: opening a FIFO would wait for its writer.
+        if !self.root.symlink_metadata(&inside).map_err(fail)?.is_file() {
+            return refuse("is no file; use list_files for folders".to_owned());
+        }
+        let handle = self.root.open(&inside).map_err(fail)?;
+        let mut bytes = Vec::new();
+        handle
+            .take(Self::MAX_TAKEN_BYTES as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(fail)?;
+        if bytes.is_empty() {
+            return refuse("is empty; chats take no empty files".to_owned());
+        }
+        if bytes.len() > Self::MAX_TAKEN_BYTES {
+            return refuse(format!("is longer than {} MiB, the most that is sent", Self::MAX_TAKEN_BYTES >> 20));
+        }
+        let name = inside.file_name().ok_or_else(|| no_file(path))?;
+        Ok(TakenFile {
+            name: name.to_string_lossy().into_owned(),
+            bytes,
+        })
+    }
+
     /// SHA-256 in hex of the file at `path`, whatever it holds; "absent" when there is none.
     pub(super) fn digest(&self, path: &str) -> Result<String, ToolError> {
         let inside = file(path)?;
@@ -155,7 +212,7 @@ impl Workspace {
             };
             if found.is_symlink() {
                 return Err(ToolError::TellModel(format!(
-                    "`{path}` goes through the link `{}`; give the path of the folder itself",
+                    "`{path}` goes through the link `{}`; give the path of the thing itself",
                     so_far.display()
                 )));
             }

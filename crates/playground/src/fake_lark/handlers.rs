@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{BOT, Shared};
 use crate::check_card;
-use crate::posted::Posted;
+use crate::posted::{Posted, SharedFile};
 use crate::sockets::{SERVICE, client_config};
 use crate::stage::{Fault, broken};
 
@@ -306,6 +306,25 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
                 }
             };
             let id = format!("om_bot_{}", state.messages.len() + 1);
+            if ["file", "image"].contains(&kind.as_str()) {
+                let key = content[format!("{kind}_key")].as_str().unwrap_or_default();
+                let Some(upload) = shared
+                    .keys()
+                    .uploads
+                    .get(key)
+                    .filter(|upload| upload.image == (kind == "image"))
+                    .cloned()
+                else {
+                    state.violation(format!("a message with the {kind} {key}"));
+                    return failure(BAD_CONTENT, "no such key");
+                };
+                state.files.push(SharedFile {
+                    chat: chat.clone(),
+                    message: id.clone(),
+                    name: upload.name,
+                    bytes: upload.bytes,
+                });
+            }
             shared.keys().by_uuid.insert(uuid.clone(), id.clone());
             state.messages.push(Posted {
                 id: id.clone(),
@@ -355,6 +374,7 @@ fn read_content(kind: &str, content: &Value) -> Result<Value, String> {
             Some(_) => Ok(parsed),
         },
         "interactive" => check_card(&parsed).map(|()| parsed),
+        "file" | "image" if parsed[format!("{kind}_key")].is_string() => Ok(parsed),
         other => Err(format!("msg_type {other}")),
     }
 }

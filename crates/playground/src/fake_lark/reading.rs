@@ -125,7 +125,7 @@ pub(super) async fn resource(
     if !["image", "file"].contains(&query.r#type.as_str()) {
         shared.stage.lock().violation(format!("a resource of type {}", query.r#type));
     }
-    let file = shared.stage.lock().files.get(&key).cloned();
+    let file = shared.stage.lock().sent.get(&key).cloned();
     match file {
         Some(file) => ([(header::CONTENT_TYPE, file.media_type)], file.bytes).into_response(),
         None => failure(NO_FILE, "File not in msg."),

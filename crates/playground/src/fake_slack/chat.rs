@@ -201,7 +201,7 @@ fn content(arguments: &Value) -> Answer {
 }
 
 /// The thread to post in: that of a message that is there, by its root.
-fn thread<'a>(shared: &Shared, channel: &str, arguments: &'a Value) -> Result<Option<&'a str>, Refusal> {
+pub(super) fn thread<'a>(shared: &Shared, channel: &str, arguments: &'a Value) -> Result<Option<&'a str>, Refusal> {
     let Some(thread) = arguments["thread_ts"].as_str() else {
         return Ok(None);
     };
@@ -211,7 +211,7 @@ fn thread<'a>(shared: &Shared, channel: &str, arguments: &'a Value) -> Result<Op
     Ok(Some(thread))
 }
 
-fn known(arguments: &Value, members: &[&str]) -> Result<(), Refusal> {
+pub(super) fn known(arguments: &Value, members: &[&str]) -> Result<(), Refusal> {
     let odd = arguments
         .as_object()
         .and_then(|map| map.keys().find(|key| !members.contains(&key.as_str())));
@@ -307,17 +307,6 @@ fn listed(shared: &Shared, channel: &str, arguments: &Value, wanted: impl Fn(Opt
     messages
 }
 
-/// `files.info`.
-pub(super) fn file_info(shared: &Shared, arguments: &Value, host: &str) -> Answer {
-    let id = text(arguments, "file")?;
-    let memory = shared.stage.lock();
-    let file = memory.files.get(id).ok_or_else(|| Refusal::fair("file_not_found"))?;
-    let url = format!("http://{host}/files/{id}");
-    Ok(json!({ "file": {
-        "id": id, "name": file.name, "mimetype": file.media_type, "size": file.bytes.len(), "url_private_download": url,
-    } }))
-}
-
 /// A file of a person, for whoever has the bot's token; for others a page to sign in at, as the platform gives it.
 pub(super) async fn file(State(shared): State<Shared>, Path(id): Path<String>, headers: HeaderMap) -> Response {
     if let Err(answer) = shared.stage.begin_call("file", &json!({ "file": id }), fault_answer).await {
@@ -328,7 +317,7 @@ pub(super) async fn file(State(shared): State<Shared>, Path(id): Path<String>, h
     if given.and_then(|value| value.strip_prefix("Bearer ")) != Some(&*shared.token) {
         return page();
     }
-    let file = shared.stage.lock().files.get(&id).cloned();
+    let file = shared.stage.lock().sent.get(&id).cloned();
     match file {
         Some(file) => ([(header::CONTENT_TYPE, file.media_type)], file.bytes).into_response(),
         None => StatusCode::NOT_FOUND.into_response(),

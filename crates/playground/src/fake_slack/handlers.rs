@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat};
+use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat, files};
 use crate::stage::{Fault, broken};
 
 /// The method that gives out the address of a socket. It alone takes the app-level token.
@@ -68,11 +68,7 @@ async fn serve(shared: &Shared, method: &str, headers: &HeaderMap, body: &[u8]) 
         if method == OPEN {
             return Ok(json!({ "url": format!("{}&app_id={APP_ID}", shared.sockets.address(headers)) }));
         }
-        if method == "files.info" {
-            let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
-            return chat::file_info(shared, &arguments, host.unwrap_or_default());
-        }
-        act(shared, method, &arguments)
+        act(shared, method, &arguments, headers)
     });
     let answer = match outcome {
         Ok(mut answer) => {
@@ -104,7 +100,7 @@ pub(super) fn fault_answer(fault: &Fault) -> (StatusCode, Value) {
     (status, json!({ "ok": false, "error": error }))
 }
 
-fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
+fn act(shared: &Shared, method: &str, arguments: &Value, headers: &HeaderMap) -> Answer {
     match method {
         "auth.test" => Ok(json!({
             "url": "https://demo.slack.invalid/", "team": "Demo", "user": "countersign", "team_id": TEAM, "user_id": SLACK_BOT,
@@ -121,6 +117,9 @@ fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
         "usergroups.users.list" => chat::members(shared, arguments),
         "conversations.replies" => chat::replies(shared, arguments),
         "conversations.history" => chat::history(shared, arguments),
+        "files.getUploadURLExternal" => files::address(shared, arguments, headers),
+        "files.completeUploadExternal" => files::complete(shared, arguments),
+        "files.info" => files::info(shared, arguments, headers),
         other => Err(Refusal::objection("unknown_method", other)),
     }
 }
@@ -144,7 +143,9 @@ fn endpoint(method: &str, arguments: &Value) -> &'static str {
         "conversations.replies" | "conversations.history" if arguments["oldest"].is_null() => "said_before",
         "conversations.replies" => "replies",
         "conversations.history" => "history",
-        "files.info" => "file_info",
+        "files.getUploadURLExternal" => "address",
+        "files.completeUploadExternal" => "complete",
+        "files.info" => "info",
         _ => "unknown",
     }
 }
@@ -160,6 +161,7 @@ fn arguments(method: &str, headers: &HeaderMap, body: &[u8]) -> Answer {
         "usergroups.users.list",
         "conversations.replies",
         "conversations.history",
+        "files.getUploadURLExternal",
         "files.info",
     ]
     .contains(&method);

@@ -6,7 +6,7 @@ use reqwest::{RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use crate::channels::DeliveryError;
-use crate::channels::answer::{ApiAnswer, harmless};
+use crate::channels::answer::{ApiAnswer, CALL_TIMEOUT, harmless};
 
 /// Lark's gateway says in the first one how long to wait; both count seconds.
 const WAITS: [&str; 2] = ["x-ogw-ratelimit-reset", "retry-after"];
@@ -81,7 +81,12 @@ impl From<LarkFailure> for DeliveryError {
 
 /// Sends one call; the body of a success.
 pub(in crate::channels::lark) async fn send(request: RequestBuilder) -> Result<Value, LarkFailure> {
-    let answer = ApiAnswer::to(request, "Lark", &WAITS).await?;
+    send_within(CALL_TIMEOUT, request).await
+}
+
+/// [`send`], for a call that may take this time.
+pub(super) async fn send_within(time: Duration, request: RequestBuilder) -> Result<Value, LarkFailure> {
+    let answer = ApiAnswer::to(request, time, "Lark", &WAITS).await?;
     // 0 is success. `None` means that the body is not what Lark sends.
     let code = answer.body["code"].as_i64();
     if code == Some(0) && answer.status.is_success() {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::method::Method;
 use crate::channels::DeliveryError;
-use crate::channels::answer::{self, ApiAnswer};
+use crate::channels::answer::{self, ApiAnswer, CALL_TIMEOUT};
 
 /// A call that did not do what it should.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl From<SlackFailure> for DeliveryError {
 
 /// Sends one call; the body of a success.
 pub(super) async fn send(method: Method, request: RequestBuilder) -> Result<Value, SlackFailure> {
-    let answer = ApiAnswer::to(request, "Slack", &["retry-after"])
+    let answer = ApiAnswer::to(request, CALL_TIMEOUT, "Slack", &["retry-after"])
         .await
         .map_err(|error| SlackFailure {
             code: String::new(),

@@ -28,8 +28,6 @@ pub(super) enum Method {
     ReadChannel,
     /// `users.info`.
     Person,
-    /// `files.info`.
-    FileInfo,
     /// `views.open`.
     OpenView,
     /// `conversations.open`.
@@ -40,6 +38,12 @@ pub(super) enum Method {
     GroupMembers,
     /// `apps.connections.open`.
     OpenSocket,
+    /// `files.getUploadURLExternal`.
+    UploadUrl,
+    /// `files.completeUploadExternal`.
+    CompleteUpload,
+    /// `files.info`.
+    FileInfo,
 }
 
 /// "Generally one a second and channel, short bursts are fine."
@@ -62,7 +66,6 @@ const THREAD: &[(&str, Rate)] = &[("conversations.replies", tier(1500, 9))];
 const HISTORY: &[(&str, Rate)] = &[("conversations.history", tier(1500, 9))];
 /// Tier 4, 100 a minute.
 const PERSON: &[(&str, Rate)] = &[("users.info", tier(700, 29))];
-const FILE: &[(&str, Rate)] = &[("files.info", tier(700, 9))];
 /// Tier 4, 100 a minute.
 const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
 /// Tier 3.
@@ -70,6 +73,9 @@ const DIRECT: &[(&str, Rate)] = &[("conversations.open", tier(1200, 4))];
 
 /// Tier 2, 20 a minute.
 const GROUPS: &[(&str, Rate)] = &[("usergroups.users.list", tier(3000, 4))];
+
+/// Tier 4 for each of them.
+const FILES: &[(&str, Rate)] = &[("files", tier(600, 9))];
 
 /// What that comes to for the dispatcher.
 pub(super) const BATCHES: BatchSizes = BatchSizes {
@@ -96,13 +102,15 @@ impl Method {
             Self::Replies | Self::ReadThread => "conversations.replies",
             Self::History | Self::ReadChannel => "conversations.history",
             Self::Person => "users.info",
-            Self::FileInfo => "files.info",
             Self::Unreact => "reactions.remove",
             Self::OpenView => "views.open",
             Self::OpenDirect => "conversations.open",
             Self::Identity => "auth.test",
             Self::GroupMembers => "usergroups.users.list",
             Self::OpenSocket => "apps.connections.open",
+            Self::UploadUrl => "files.getUploadURLExternal",
+            Self::CompleteUpload => "files.completeUploadExternal",
+            Self::FileInfo => "files.info",
         }
     }
 
@@ -122,9 +130,9 @@ impl Method {
             Self::ReadThread => THREAD,
             Self::ReadChannel => HISTORY,
             Self::Person => PERSON,
-            Self::FileInfo => FILE,
             Self::GroupMembers => GROUPS,
             Self::OpenDirect => DIRECT,
+            Self::UploadUrl | Self::CompleteUpload | Self::FileInfo => FILES,
             Self::Post | Self::OpenView | Self::Identity | Self::OpenSocket => &[],
         };
         Rates {

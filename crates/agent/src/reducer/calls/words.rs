@@ -16,6 +16,7 @@ pub(in crate::reducer) fn justification(tool: &str, arguments: &Value) -> String
     let word = |name: &str| arguments.get(name).and_then(Value::as_str);
     let said = match tool {
         "run_bash" => word("command").map(|command| one_line(&format!("Run: {command}"), LINE_CAP)),
+        "send_file" => word("path").map(|path| one_line(&format!("Send: {path}"), LINE_CAP)),
         "web_fetch" => word("url").map(|url| one_line(&format!("Fetch: {url}"), LINE_CAP)),
         // How much it is stands behind a path of any length.
         "write_file" => word("path").zip(word("content")).map(|(path, content)| {

@@ -417,6 +417,7 @@ pub(super) fn ok(text: &str) -> ToolResult {
         truncated: false,
         ok: true,
         exit: None,
+        attachment: None,
     }
 }
 

@@ -1,0 +1,87 @@
+//! The first half of a file's delivery: its platform takes the bytes, and the ledger notes what it calls them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use countersign_agent::domain::{FileView, Outbound};
+use tokio::sync::Semaphore;
+
+use super::state::Gateway;
+use crate::channels::{DeliveryError, FileUpload};
+use crate::store::{OutboxOp, OutboxRow, OutgoingFile, StoreError};
+
+/// Files in memory at a time, of all platforms.
+const AT_A_TIME: usize = 4;
+
+/// Room for files on their way to a platform.
+#[derive(Clone, Debug)]
+pub(super) struct Uploads(Arc<Semaphore>);
+
+impl Default for Uploads {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(AT_A_TIME)))
+    }
+}
+
+/// The file that `row` posts, if it posts one.
+pub(super) fn file_of(row: &OutboxRow) -> Option<&FileView> {
+    match &row.new.op {
+        OutboxOp::Post {
+            content: Outbound::File(file),
+            ..
+        } => Some(file),
+        OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } => None,
+    }
+}
+
+impl Uploads {
+    /// What the platform calls the file of `row`. It is given the bytes if it does not have them. `None` means that `row` posts no file.
+    pub(super) async fn have(&self, gateway: &Gateway, row: &OutboxRow) -> Result<Option<String>, DeliveryError> {
+        let Some(file) = file_of(row) else { return Ok(None) };
+        let _room = self.0.acquire().await;
+        let key = &row.new.key;
+        let stored = async { gateway.ledger.read().await?.outgoing_file(key).await };
+        let bytes = match stored.await.map_err(|error| unstored(&error))? {
+            Some(OutgoingFile::Uploaded(id)) => return Ok(Some(id)),
+            Some(OutgoingFile::Bytes(bytes)) => bytes,
+            None => return Err(DeliveryError::Gone(String::from("its bytes are gone"))),
+        };
+        let upload = FileUpload {
+            name: file.name.clone(),
+            media_type: file.media_type.clone(),
+            bytes: Bytes::from(bytes),
+        };
+        let taken = gateway.channels.out(row.new.conversation.channel).upload(upload).await;
+        let id = taken.map_err(unseen)?;
+        gateway.failpoint.reach("file_uploaded");
+        let noted = async {
+            let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
+            tx.file_uploaded(key, &id).await?;
+            tx.commit().await
+        };
+        noted.await.map_err(|error| unstored(&error))?;
+        gateway.failpoint.reach("file_upload_noted");
+        Ok(Some(id))
+    }
+}
+
+/// Whatever became of an upload, nothing is in the chat yet. The task waits: it hears at once of a permission that an admin has to give.
+fn unseen(error: DeliveryError) -> DeliveryError {
+    match error {
+        DeliveryError::Retry { reason, after, .. } => DeliveryError::Retry {
+            reason,
+            after,
+            uncertain: false,
+        },
+        DeliveryError::Forbidden(reason) => DeliveryError::Gone(reason),
+        DeliveryError::Content(_) | DeliveryError::Gone(_) => error,
+    }
+}
+
+fn unstored(error: &StoreError) -> DeliveryError {
+    DeliveryError::Retry {
+        reason: error.to_string(),
+        after: None,
+        uncertain: false,
+    }
+}
