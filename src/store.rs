@@ -13,10 +13,10 @@ pub use coordination::{Standing, look_at_redis};
 pub use hold::Hold;
 pub(crate) use ledger::MAX_CRASHES;
 pub use ledger::{
-    ActionRecord, AuditCheck, AuditEntry, AuditHead, Backlog, ChatEntry, Cursor, EventPlace, EventRow, EventSpan, GateRecord, InboxRow,
-    InboxState, InvalidAuditHead, InvalidCursor, Lease, Ledger, Line, LineKind, ListQuery, NewOutbox, OutboxRow, Page, PruneCounts, Read,
-    Renewal, SchemaState, SealPart, Signal, SimulatedCommit, SimulatedOrder, SimulatedTurn, SocketPlace, Tail, TurnRow, Tx, event_id,
-    outbox_key, reminder_keys,
+    ActionRecord, AuditCheck, AuditEntry, AuditHead, Backlog, ChatEntry, Cursor, EventPlace, EventRow, EventSpan, FeedbackRow, GateRecord,
+    InboxRow, InboxState, InvalidAuditHead, InvalidCursor, Lease, Ledger, Line, LineKind, ListQuery, NewOutbox, OutboxRow, Page,
+    PruneCounts, Read, Renewal, SchemaState, SealPart, Signal, SimulatedCommit, SimulatedOrder, SimulatedTurn, SocketPlace, Tail, TurnRow,
+    Tx, event_id, outbox_key, reminder_keys,
 };
 
 pub use countersign_agent::domain::OutboxOp;

@@ -38,7 +38,7 @@ impl Channel for ConsoleChannel {
                 at: Some(self.clock.now()),
                 chat: None,
             },
-            OutboxOp::Patch { .. } | OutboxOp::React { .. } => Receipt::default(),
+            OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => Receipt::default(),
         };
         Box::pin(std::future::ready(Ok(receipt)))
     }

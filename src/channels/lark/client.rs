@@ -65,6 +65,7 @@ impl LarkClient {
             }
             OutboxOp::Patch { target, content } => self.patch(target, content, delivery.locale).await,
             OutboxOp::React { message_id, content } => self.react(message_id, content).await,
+            OutboxOp::Session { .. } => Err(DeliveryError::Gone(String::from("Lark shows no status of a task"))),
         }
     }
 

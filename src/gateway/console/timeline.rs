@@ -78,6 +78,7 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
             let (from, to) = (scene.name(channel, from), scene.name(channel, to));
             scene.say("console.event.delegated", json!({ "from": from, "to": to }))
         }
+        Event::Feedback { value } => scene.say("console.event.feedback", json!({ "value": value })),
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),
         Event::TurnFailed { .. } => word("console.turn.failed"),

@@ -98,7 +98,8 @@ impl Tx {
         let (op, target) = match &new.op {
             OutboxOp::Post { .. } => ("post", None),
             OutboxOp::Patch { target, .. } => ("patch", Some(target.as_str())),
-            OutboxOp::React { .. } => ("react", None),
+            // Rationed like a mark.
+            OutboxOp::React { .. } | OutboxOp::Session { .. } => ("react", None),
         };
         let state = match target {
             Some(target) if !self.can_be_patched(target).await? => "failed",
@@ -308,7 +309,7 @@ impl Tx {
 fn copy_of(op: &OutboxOp) -> Option<(&GateId, &str)> {
     match op {
         OutboxOp::Post { content, .. } => content.copied(),
-        OutboxOp::Patch { .. } | OutboxOp::React { .. } => None,
+        OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => None,
     }
 }
 

@@ -136,6 +136,7 @@ impl Tx {
             format!("DELETE FROM signals WHERE turn_id IN ({old})"),
             format!("DELETE FROM messages WHERE turn_id IN ({old})"),
             format!("DELETE FROM events WHERE turn_id IN ({old})"),
+            format!("DELETE FROM feedback WHERE turn_id IN ({old})"),
             format!("DELETE FROM outbox WHERE turn_id IN ({old})"),
             format!("DELETE FROM turns WHERE id IN ({old})"),
         ] {

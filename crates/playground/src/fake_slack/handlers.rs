@@ -116,6 +116,8 @@ fn act(shared: &Shared, method: &str, arguments: &Value) -> Answer {
         "usergroups.users.list" => chat::members(shared, arguments),
         "conversations.replies" => chat::replies(shared, arguments),
         "conversations.history" => chat::history(shared, arguments),
+        "agents.sessions.setStatus" => chat::set_status(shared, arguments),
+        "assistant.threads.setSuggestedPrompts" => chat::suggest(shared, arguments),
         other => Err(Refusal::objection("unknown_method", other)),
     }
 }
@@ -136,6 +138,8 @@ fn endpoint(method: &str, arguments: &Value) -> &'static str {
         "usergroups.users.list" => "members",
         "conversations.replies" => "replies",
         "conversations.history" => "history",
+        "agents.sessions.setStatus" => "session",
+        "assistant.threads.setSuggestedPrompts" => "suggest",
         _ => "unknown",
     }
 }

@@ -30,6 +30,10 @@ pub(super) enum Method {
     GroupMembers,
     /// `apps.connections.open`.
     OpenSocket,
+    /// `agents.sessions.setStatus`.
+    SetSession,
+    /// `assistant.threads.setSuggestedPrompts`.
+    SetPrompts,
 }
 
 /// "Generally one a second and channel, short bursts are fine."
@@ -49,6 +53,11 @@ const LOOK: &[(&str, Rate)] = &[("conversations", tier(1200, 4))];
 const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
 /// Tier 3.
 const DIRECT: &[(&str, Rate)] = &[("conversations.open", tier(1200, 4))];
+
+/// Tier 3.
+const SESSIONS: &[(&str, Rate)] = &[("agents.sessions.setStatus", tier(1200, 9))];
+/// Tier 3.
+const PROMPTS: &[(&str, Rate)] = &[("assistant.threads.setSuggestedPrompts", tier(1200, 9))];
 
 /// Tier 2, 20 a minute.
 const GROUPS: &[(&str, Rate)] = &[("usergroups.users.list", tier(3000, 4))];
@@ -82,12 +91,17 @@ impl Method {
             Self::Identity => "auth.test",
             Self::GroupMembers => "usergroups.users.list",
             Self::OpenSocket => "apps.connections.open",
+            Self::SetSession => "agents.sessions.setStatus",
+            Self::SetPrompts => "assistant.threads.setSuggestedPrompts",
         }
     }
 
     /// Does it take JSON? The older methods take forms only.
     pub(super) fn takes_json(self) -> bool {
-        matches!(self, Self::Post | Self::Update | Self::Whisper | Self::OpenView | Self::OpenDirect)
+        matches!(
+            self,
+            Self::Post | Self::Update | Self::Whisper | Self::OpenView | Self::OpenDirect | Self::SetSession | Self::SetPrompts
+        )
     }
 
     /// Its rates in `chat`. A form must open within three seconds of the click: that call never waits.
@@ -99,6 +113,8 @@ impl Method {
             Self::Replies | Self::History => LOOK,
             Self::GroupMembers => GROUPS,
             Self::OpenDirect => DIRECT,
+            Self::SetSession => SESSIONS,
+            Self::SetPrompts => PROMPTS,
             Self::Post | Self::OpenView | Self::Identity | Self::OpenSocket => &[],
         };
         Rates {
