@@ -20,6 +20,7 @@ mod rights;
 mod route;
 mod say;
 mod context;
+mod feedback;
 mod groups;
 mod settle;
 mod standing;
@@ -74,6 +75,13 @@ impl Conversations {
             groups: Groups::new(directory, clock.clone()),
             clock,
         }
+    }
+
+    /// Is `user` heard in this place, by the settings of now?
+    #[must_use]
+    pub fn serves(&self, place: &Conversation, user: &str) -> bool {
+        let rights = self.rights(place);
+        rights.chat(&place.chat) && rights.hears(user).is_given()
     }
 
     /// Does a person confirm plans in this chat, by the settings of now?

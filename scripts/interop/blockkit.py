@@ -42,6 +42,8 @@ def inline(value):
             return sb.RichTextUser(value["user_id"], **style)
         case "emoji":
             return sb.RichTextEmoji(value["name"])
+        case "channel":
+            return sb.RichTextChannel(value["channel_id"])
     raise ValueError(f"no builder for the element {value['type']}")
 
 
@@ -65,7 +67,14 @@ def confirm(value):
     )
 
 
+def boxes(value):
+    options = {name: [sb.Option(text(one["text"]), one["value"]) for one in value[name]] for name in ("options", "initial_options")}
+    return sb.CheckboxGroup(value["action_id"], **options)
+
+
 def button(value):
+    if value["type"] == "checkboxes":
+        return boxes(value)
     asked = confirm(value["confirm"]) if "confirm" in value else None
     return sb.Button(text(value["text"]), action_id=value["action_id"], value=value.get("value"), style=value.get("style"), confirm=asked,
                      accessibility_label=value.get("accessibility_label"))
@@ -80,6 +89,16 @@ def field(value):
     return sb.PlainTextInput(action_id=value["action_id"], multiline=value.get("multiline", False), max_length=value.get("max_length"),
                              focus_on_load=value.get("focus_on_load", False),
                              placeholder=text(value["placeholder"]) if "placeholder" in value else None)
+
+
+def task(value):
+    details = sb.RichTextBlock([rich(one) for one in value["details"]["elements"]]) if "details" in value else None
+    return sb.TaskCardBlock(value["task_id"], value["title"], details=details, status=value["status"])
+
+
+def thumbs(value):
+    one = lambda name: sb.FeedbackButton(text(value[name]["text"]), value[name]["value"])
+    return sb.FeedbackButtons(one("positive_button"), one("negative_button"), action_id=value["action_id"])
 
 
 def built(block):
@@ -103,6 +122,10 @@ def built(block):
             return sb.TableBlock([[cell(one) for one in row] for row in block["rows"]], **ident)
         case "input":
             return sb.InputBlock(label=text(block["label"]), element=field(block["element"]), hint=text(block["hint"]) if "hint" in block else None, **ident)
+        case "plan":
+            return sb.PlanBlock(block["title"], [task(one) for one in block["tasks"]], **ident)
+        case "context_actions":
+            return sb.ContextActionsBlock([thumbs(one) for one in block["elements"]], **ident)
     raise ValueError(f"no builder for a block of type {block['type']}")
 
 
@@ -131,6 +154,8 @@ def must_fail():
     yield "button value of 2001", {"text": "x", "blocks": [{"type": "actions", "elements": [{**press, "value": "x" * 2001}]}]}
     yield "header of 151", {"text": "x", "blocks": [{"type": "header", "text": {"type": "plain_text", "text": "x" * 151}}]}
     yield "section of 3001", {"text": "x", "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": "x" * 3001}}]}
+    task_card = {"type": "task_card", "task_id": "a", "title": "x", "status": "done"}
+    yield "a task with an unknown status", {"text": "x", "blocks": [{"type": "plan", "title": "x", "tasks": [task_card]}]}
     yield "51 blocks", {"text": "x", "blocks": [{"type": "divider"}] * 51}
 
 

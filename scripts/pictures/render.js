@@ -184,10 +184,19 @@ function slackBlock(block) {
     case "rich_text": return el("div", "rich", ...block.elements.map(richElement));
     case "markdown": return markdown(block.text, "lark");
     case "actions": return el("div", "actions", ...block.elements.map(slackAction));
+    case "plan": return el("div", "plan", el("b", "", block.title), ...block.tasks.map(slackTask));
+    case "context_actions": return el("div", "actions", ...block.elements.map((element) => (element.type === "feedback_buttons" ? el("span", "button", "👍  👎") : unknown(element.type))));
     case "table": return el("table", "", ...block.rows.map((row) => el("tr", "", ...row.map((value) => el("td", "", ...cell(value))))));
     case "input": return el("div", "input", el("div", "label", block.label.text), el("div", "field", block.element.placeholder?.text ?? ""), block.hint ? el("div", "hint", block.hint.text) : null);
     default: return unknown(block.type);
   }
+}
+
+const TASK_MARKS = { pending: "○", in_progress: "◐", complete: "✓", error: "✗" };
+
+function slackTask(task) {
+  const details = task.details ? task.details.elements.map(richElement) : [];
+  return el("div", "task", `${TASK_MARKS[task.status] ?? "?"} ${task.title}`, ...details);
 }
 
 function slackAction(element) {

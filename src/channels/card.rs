@@ -15,7 +15,7 @@ mod report;
 use serde::Serialize;
 
 use super::wording::AskKind;
-use countersign_agent::domain::{ActionId, ActionView, CardState, DecisionKind, GateId, Outbound, PlanEnd, StepView, TurnReason};
+use countersign_agent::domain::{ActionId, ActionView, CardState, DecisionKind, GateId, Outbound, PlanEnd, StepView, TurnId, TurnReason};
 use line::ours;
 pub(super) use line::{CardLine, Span};
 pub(super) use surface::{Caps, CardWords, Surface};
@@ -73,6 +73,14 @@ pub(super) enum Part<'a> {
     Ask(Box<Ask<'a>>),
     /// The button that asks for the plan of an expired review again.
     AskAgain(&'a GateId, Button),
+    /// Whether the answer of this turn helped.
+    Feedback(&'a TurnId, FeedbackButtons),
+}
+
+/// The pair under an answer; its words are ours.
+pub(super) struct FeedbackButtons {
+    pub(super) up: Button,
+    pub(super) down: Button,
 }
 
 /// The numbered steps of a plan.
@@ -82,8 +90,18 @@ pub(super) struct Steps<'a> {
     pub(super) marks: bool,
     /// A line for each step that is shown.
     pub(super) lines: Vec<CardLine>,
+    /// The same steps where the platform draws how each stands.
+    pub(super) tasks: Vec<Task>,
     /// How many are not shown, in words.
     pub(super) more: Option<String>,
+}
+
+/// A step without its mark.
+pub(super) struct Task {
+    /// Foreign.
+    pub(super) content: String,
+    /// What it is for, its tools, and that it was left off.
+    pub(super) beside: CardLine,
 }
 
 /// The final word of a turn, or an earlier part of it.

@@ -42,7 +42,7 @@ impl Channel for ConsoleChannel {
                 message_id: Some(message_id(&delivery.key)),
                 ..Receipt::default()
             },
-            OutboxOp::Patch { .. } | OutboxOp::React { .. } => Receipt::default(),
+            OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => Receipt::default(),
         };
         Box::pin(std::future::ready(Ok(receipt)))
     }

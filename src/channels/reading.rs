@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use countersign_agent::domain::{ActionId, ChatMessage, ChatType, ClickTarget, FileRef, GateId, InboundMessage, Mention};
+use countersign_agent::domain::{ActionId, ChatMessage, ChatType, ClickTarget, FileRef, GateId, InboundMessage, Mention, TurnId};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -170,6 +170,19 @@ pub(super) fn click_target(id: &str) -> Result<ClickTarget, &'static str> {
         Ok(ClickTarget::Gate(GateId::new(id)))
     } else if id.strip_prefix("act_").is_some_and(is_name) {
         Ok(ClickTarget::Action(ActionId::new(id)))
+    } else {
+        Err("an id that cannot be ours")
+    }
+}
+
+/// The turn of a button under an answer: `^turn_[A-Za-z0-9_-]{1,64}$`.
+///
+/// # Errors
+/// A reason for the log.
+pub(super) fn answered_turn(id: &str) -> Result<ClickTarget, &'static str> {
+    let ours = id.strip_prefix("turn_").is_some_and(is_name);
+    if ours {
+        Ok(ClickTarget::Turn(TurnId::new(id)))
     } else {
         Err("an id that cannot be ours")
     }

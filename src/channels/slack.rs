@@ -17,13 +17,13 @@ mod rich_text;
 mod client;
 mod socket;
 
-pub use blocks::{SlackMessage, slack_message};
+pub use blocks::{BlockSet, SlackMessage, slack_message};
 pub use client::SlackClient;
 pub use interactions::{FormContext, form_errors, revise_form};
 pub use socket::SlackSockets;
 pub use webhook::SlackHook;
 
-use countersign_agent::domain::Inbound;
+use countersign_agent::domain::{Conversation, Inbound};
 
 /// `app` of every Slack conversation. The signing secret belongs to exactly one app, so what is signed with it needs no
 /// other name; events tell the app's id, the configuration does not.
@@ -44,6 +44,13 @@ pub enum SlackReceived {
     EmptyCommand {
         /// Where it was typed.
         chat: String,
+    },
+    /// Somebody opened the chat with the bot; nothing is stored.
+    Opened {
+        /// The chat, and where it was begun in a thread, that one.
+        place: Conversation,
+        /// Who.
+        user: String,
     },
     /// A pressed button, decided while the request waits.
     Press {

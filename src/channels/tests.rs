@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use countersign_playground::{check_card, check_message as check_slack};
 
-use super::{card_page, lark_card, slack_message};
+use super::{BlockSet, card_page, lark_card, slack_message};
 
 static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| crate::template::load(None).unwrap());
 
@@ -133,7 +133,7 @@ proptest! {
                 prop_assert_eq!(check_card(&drawn), Ok(()));
                 prop_assert!(drawn.to_string().len() <= 28_000, "{}", drawn.to_string().len());
                 shows(&drawn, &card)?;
-                let said = slack_message(&TEMPLATES, locale, &content).unwrap();
+                let said = slack_message(&TEMPLATES, locale, &content, BlockSet::All).unwrap();
                 prop_assert_eq!(check_slack(&json!({ "channel": "C1", "text": said.text, "blocks": said.blocks })), Vec::<String>::new());
                 shows(&json!(said.blocks), &card)?;
             }
@@ -148,7 +148,7 @@ proptest! {
             let content = Outbound::ApprovalCard(card.clone());
             let drawn = lark_card(&TEMPLATES, Locale::EnUs, &content).unwrap();
             prop_assert_eq!(check_card(&drawn), Ok(()));
-            let said = slack_message(&TEMPLATES, Locale::EnUs, &content).unwrap();
+            let said = slack_message(&TEMPLATES, Locale::EnUs, &content, BlockSet::All).unwrap();
             prop_assert_eq!(check_slack(&json!({ "channel": "C1", "text": said.text, "blocks": said.blocks })), Vec::<String>::new());
             for shown in [&drawn, &json!(said.blocks)] {
                 let mut found = Vec::new();
@@ -329,7 +329,7 @@ proptest! {
                 let drawn = lark_card(&TEMPLATES, locale, &content).unwrap();
                 prop_assert_eq!(check_card(&drawn), Ok(()));
                 prop_assert!(drawn.to_string().len() <= 28_000, "{}", drawn.to_string().len());
-                let said = slack_message(&TEMPLATES, locale, &content).unwrap();
+                let said = slack_message(&TEMPLATES, locale, &content, BlockSet::All).unwrap();
                 prop_assert_eq!(check_slack(&json!({ "channel": "C1", "text": said.text, "blocks": said.blocks })), Vec::<String>::new());
                 let page = card_page(&TEMPLATES, locale, &str::to_owned, &content).unwrap();
                 let mut shown = card.clone();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, DecisionKind, Gate, GateId, GateKind, Inbound, InboundBody, Notice, Via,
+    Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, Conversation, DecisionKind, Gate, GateId, GateKind, Inbound,
+    InboundBody, Notice, TurnId, Via,
 };
 
 use crate::store::{GateRecord, Read, StoreError, Tx};
@@ -13,7 +14,7 @@ use super::again::{ask_again, has_button};
 use super::notices::{after, done, done_so, refused, row_done, too_late, vote_recorded};
 use super::rights::Rights;
 use super::settle::{GateOutcome, RowOutcome, RowsAct, lapse, latest_review, settle, settle_row, words_under_way};
-use super::{ClickAnswer, Conversations, paint};
+use super::{ClickAnswer, Conversations, feedback, paint};
 
 /// How often, and how long after each other, a press waits to be told that it was on a copy which is being delivered: a second in all.
 const COPY_LOOKS: usize = 20;
@@ -63,6 +64,7 @@ impl Conversations {
         let answer = match &click.target {
             Some(ClickTarget::Gate(id)) => press.decide_gate(&mut tx, id).await?,
             Some(ClickTarget::Action(id)) => press.decide_row(&mut tx, id).await?,
+            Some(ClickTarget::Turn(id)) => press.judge(&mut tx, id).await?,
             None => None,
         };
         let mut answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
@@ -83,7 +85,7 @@ impl Conversations {
             let id = match &click.target {
                 Some(ClickTarget::Gate(id)) => Some(id.clone()),
                 Some(ClickTarget::Action(button)) => session.action(&button.unmarked().0).await?.and_then(|record| record.action.gate_id),
-                None => None,
+                Some(ClickTarget::Turn(_)) | None => None,
             };
             let (Some(id), Some(pressed)) = (id, &click.card) else {
                 return Ok(None);
@@ -132,10 +134,11 @@ impl Press<'_> {
         let Some(record) = session.gate(id).await? else {
             return Ok(None);
         };
-        let (here, there) = (&self.inbound.conversation, &record.gate.conversation);
-        let fits = |here: &str, there: &str| here.is_empty() || here == there;
-        let chat_fits = self.on_copy || fits(&here.chat, &there.chat);
-        if here.channel != there.channel || here.app != there.app || !fits(&here.tenant, &there.tenant) || !chat_fits {
+        let (mut here, there) = (self.inbound.conversation.clone(), &record.gate.conversation);
+        if self.on_copy {
+            here.chat.clone_from(&there.chat);
+        }
+        if !here.may_be(there) {
             return Ok(None);
         }
         if record.decision.is_none() && self.actor.now >= record.gate.expires_at {
@@ -167,6 +170,16 @@ impl Press<'_> {
         let answer = self.answer(session, record).await?;
         // The painted card is that of the later gate. It must not replace the earlier card, which was pressed.
         Ok(answer.map(|answer| if earlier { ClickAnswer::notice(answer.notice) } else { answer }))
+    }
+
+    /// Notes what the sender thinks of the answer of `turn`.
+    async fn judge(&self, session: &mut Tx, turn: &TurnId) -> Result<Option<ClickAnswer>, StoreError> {
+        let ClickVerb::Feedback(value) = self.click.verb else {
+            return Ok(None);
+        };
+        let rights = |place: &Conversation| self.conversations.rights(place);
+        let noted = feedback::note(session, self.inbound, turn, value, rights, self.actor.now).await?;
+        Ok(noted.map(ClickAnswer::notice))
     }
 
     /// The button of an expired review.
@@ -278,7 +291,12 @@ impl Press<'_> {
         let act = match self.click.verb {
             ClickVerb::Approve | ClickVerb::ApproveAlways => Act::Approve,
             ClickVerb::Reject => Act::Reject(reason.clone()),
-            ClickVerb::Cancel | ClickVerb::Revise | ClickVerb::KeepSteps | ClickVerb::AskAgain | ClickVerb::Unknown => return Ok(None),
+            ClickVerb::Cancel
+            | ClickVerb::Revise
+            | ClickVerb::KeepSteps
+            | ClickVerb::AskAgain
+            | ClickVerb::Feedback(_)
+            | ClickVerb::Unknown => return Ok(None),
         };
         if record.decision.is_none()
             && let Some(barred) = self.barred(session, &record)
@@ -440,7 +458,7 @@ pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
         ClickVerb::Revise => Act::Revise(words.unwrap_or_default()),
         ClickVerb::KeepSteps => Act::Keep(click.kept.clone()),
         ClickVerb::Reject | ClickVerb::Cancel => Act::Reject(words),
-        ClickVerb::ApproveAlways | ClickVerb::AskAgain | ClickVerb::Unknown => return None,
+        ClickVerb::ApproveAlways | ClickVerb::AskAgain | ClickVerb::Feedback(_) | ClickVerb::Unknown => return None,
     };
     act.at(kind)
 }

@@ -1,7 +1,9 @@
 //! Who may ask and who may decide, read fresh from the settings whenever it matters.
 
 use countersign_agent::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, RowsSettlement, Settlement};
-use countersign_agent::domain::{Absence, Action, ActionId, Approvers, Barrier, ChannelKind, Gate, GateKind, Notice, Outbound, Via, Vote};
+use countersign_agent::domain::{
+    Absence, Action, ActionId, Approvers, Barrier, ChannelKind, Conversation, Gate, GateKind, Notice, Outbound, Via, Vote,
+};
 
 use crate::config::ChannelLive;
 use crate::store::GateRecord;
@@ -77,15 +79,19 @@ impl Rights {
         self.external || teams.iter().all(|team| team == tenant)
     }
 
+    /// What keeps everybody of these organisations from acting in `place`. `None` means nothing does.
+    pub(super) fn closed(&self, place: &Conversation, teams: &[String]) -> Option<Barrier> {
+        if !self.chat(&place.chat) {
+            return Some(Barrier::Chat);
+        }
+        (!self.inside(teams, &place.tenant)).then_some(Barrier::Organisation)
+    }
+
     /// What a person of these organisations is told whom a rule of the settings bars from deciding at `gate`. `None` means no rule does.
     pub(super) fn barrier(&self, user: &str, teams: &[String], gate: &Gate) -> Option<Notice> {
-        let place = &gate.conversation;
         let barred = |barrier| Some(Notice::NotServed { barrier });
-        if !self.chat(&place.chat) {
-            return barred(Barrier::Chat);
-        }
-        if !self.inside(teams, &place.tenant) {
-            return barred(Barrier::Organisation);
+        if let Some(barrier) = self.closed(&gate.conversation, teams) {
+            return barred(barrier);
         }
         let asked_here = match &gate.card {
             Outbound::ApprovalCard(card) => card.actions.iter().filter_map(|row| row.approvers.as_ref()).collect(),

@@ -1,6 +1,7 @@
 //! `/api/v1`: authority, paging and the JSON bodies that its pages share.
 
 pub(super) mod actions;
+pub(super) mod feedback;
 pub(super) mod grants;
 pub(super) mod messages;
 pub(super) mod reviews;

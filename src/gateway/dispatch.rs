@@ -182,6 +182,7 @@ fn count(row: &OutboxRow, error: Option<&DeliveryError>, took: Duration) {
         OutboxOp::Post { .. } => "post",
         OutboxOp::Patch { .. } => "patch",
         OutboxOp::React { .. } => "react",
+        OutboxOp::Session { .. } => "session",
     };
     let outcome = match error {
         None => "sent",
@@ -221,7 +222,7 @@ fn point(row: &OutboxRow) -> &'static str {
             ..
         } => "file_posted",
         OutboxOp::Post { .. } if row.new.gate_id.is_some() => "card_posted",
-        OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } => "posted",
+        OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => "posted",
     }
 }
 
@@ -269,8 +270,8 @@ enum Next {
 fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
     let post = matches!(row.new.op, OutboxOp::Post { .. });
     // A card must not keep its buttons because many others are repainted before it, or because the platform was in trouble when it came
-    // to its turn. Words that come too late are worse than none.
-    let repaint = matches!(row.new.op, OutboxOp::Patch { .. });
+    // to its turn; nor may a task seem to go on. Words that come too late are worse than none.
+    let repaint = matches!(row.new.op, OutboxOp::Patch { .. } | OutboxOp::Session { .. });
     let held_back = matches!(
         error,
         DeliveryError::Retry {

@@ -176,6 +176,11 @@ pub const METERS: &[Meter] = &[
         "From the opening of a gate to its decision",
     ),
     counter(
+        "countersign_feedback_total",
+        &[label("value", "up down"), label("channel", "lark slack")],
+        "What people said of answers: up (it helped) or down; a change of mind counts again",
+    ),
+    counter(
         "countersign_continuations_total",
         &[label("kind", "nudge signal")],
         "Times that a turn went on after words without calls: nudge (its plan was not done) or signal (the model said so)",
@@ -224,10 +229,10 @@ pub const METERS: &[Meter] = &[
         "countersign_deliveries_total",
         &[
             CHANNEL,
-            label("op", "post patch react"),
+            label("op", "post patch react session"),
             label("outcome", "sent retry content gone forbidden"),
         ],
-        "Calls to the chat platforms (post, patch, react): sent, retry, content, gone, forbidden",
+        "Calls to the chat platforms (post, patch, react, session): sent, retry, content, gone, forbidden",
     ),
     seconds(
         "countersign_delivery_seconds",

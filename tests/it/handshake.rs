@@ -13,6 +13,7 @@ mod edits;
 mod ends;
 mod escalation;
 mod failures;
+mod feedback;
 mod forged;
 mod groups;
 mod ids;

@@ -75,6 +75,7 @@ mod slack_events;
 mod slack_forms;
 mod slack_interactions;
 mod slack_places;
+mod slack_surfaces;
 mod slack_sweep;
 mod slack_vectors;
 mod soak;

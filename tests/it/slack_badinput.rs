@@ -22,7 +22,8 @@ fn done(outcome: Result<Received, Refusal>) -> Option<Inbound> {
         Ok(Received::Event(inbound) | Received::Command(inbound) | Received::Press { inbound, .. } | Received::Submit(inbound)) => {
             Some(inbound)
         }
-        Ok(Received::Challenge(_) | Received::Probe | Received::EmptyCommand { .. } | Received::Ignored(_)) | Err(_) => None,
+        Ok(Received::Challenge(_) | Received::Probe | Received::EmptyCommand { .. } | Received::Opened { .. } | Received::Ignored(_))
+        | Err(_) => None,
     }
 }
 

@@ -4,7 +4,7 @@ mod checker;
 
 use std::collections::BTreeSet;
 
-use countersign::channels::{FormContext, SlackMessage, form_errors, plain_text, revise_form, slack_message};
+use countersign::channels::{BlockSet, FormContext, SlackMessage, form_errors, plain_text, revise_form, slack_message};
 use countersign_agent::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale,
     Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
@@ -20,7 +20,7 @@ use crate::support::gallery::{
 const LOCALES: [Locale; 2] = [Locale::ZhCn, Locale::EnUs];
 
 fn message(locale: Locale, content: &Outbound) -> SlackMessage {
-    slack_message(&templates(), locale, &in_slack(content)).unwrap()
+    slack_message(&templates(), locale, &in_slack(content), BlockSet::All).unwrap()
 }
 
 /// The arguments with which a message is posted.
@@ -176,7 +176,17 @@ fn a_decided_card_says_how_it_was_decided() {
         settled["elements"][0]["elements"][1],
         json!({"type": "user", "user_id": "U0BOB0001"})
     );
-    assert!(words(block(&message, "steps")).starts_with("✅ "));
+    let steps = block(&message, "steps");
+    let statuses: Vec<&str> = steps["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|task| task["status"].as_str())
+        .collect();
+    assert_eq!(
+        (steps["type"].as_str(), statuses),
+        (Some("plan"), vec!["complete", "pending", "pending"])
+    );
 }
 
 /// design: notices are text alone, name people, and have words; a reaction is no message.
@@ -192,7 +202,7 @@ fn notices_are_text() {
         }
     }
     assert_eq!(
-        slack_message(&templates(), Locale::ZhCn, &Outbound::Reaction(ReactionMark::Done)),
+        slack_message(&templates(), Locale::ZhCn, &Outbound::Reaction(ReactionMark::Done), BlockSet::All),
         None
     );
 }

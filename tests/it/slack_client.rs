@@ -218,6 +218,34 @@ async fn a_mark_is_taken_away() {
     );
 }
 
+/// reach §3: a workspace that refuses a plan's tasks gets the rows at once, in the same delivery, and is not asked again; another workspace is. A plan that
+/// is refused in rows too is no word about the workspace.
+#[tokio::test]
+async fn tasks_of_a_plan_become_rows() {
+    let bench = Bench::new().await;
+    let shown = |at: usize| {
+        let call = &bench.slack.calls("chat.update")[at];
+        let kinds = call.body["blocks"].as_array().unwrap().iter().map(|block| block["type"].clone());
+        kinds.collect::<Vec<Value>>().contains(&json!("plan"))
+    };
+    let at_work = |team: &str| {
+        let mut delivery = patch("k1", "1780000001.000300");
+        delivery.conversation.tenant = team.to_owned();
+        delivery
+    };
+    bench.refuse("chat.update", "invalid_blocks");
+    bench.refuse("chat.update", "invalid_blocks");
+    let twice = bench.deliver(&at_work("T0CSIGN01")).await;
+    assert!(matches!(twice, Err(DeliveryError::Content(_))), "{twice:?}");
+    bench.refuse("chat.update", "invalid_blocks");
+    bench.deliver(&at_work("T0CSIGN01")).await.unwrap();
+    assert_eq!([0, 1, 2, 3].map(shown), [true, false, true, false]);
+    bench.deliver(&at_work("T0CSIGN01")).await.unwrap();
+    bench.deliver(&at_work("T0OTHER01")).await.unwrap();
+    assert_eq!([4, 5].map(shown), [false, true]);
+    assert_eq!(bench.slack.calls("chat.update").len(), 6);
+}
+
 /// F-C2: refused blocks are content; the plain form is text alone, and replaces a card whose blocks were refused.
 #[tokio::test]
 async fn refused_blocks_become_text() {

@@ -277,6 +277,28 @@ fn recalls() {
     );
 }
 
+/// reach §3: a person opens the chat with the bot, as apps of either kind are told; another tab is not read, and the bot itself is no person.
+#[test]
+fn opening_the_chat() {
+    let home = |tab: &str, user: &str| event(json!({"type": "app_home_opened", "user": user, "channel": "D1", "tab": tab}));
+    let opened = |received: Result<Received, Refusal>| match received {
+        Ok(Received::Opened { place, user }) => (place.chat, place.thread, user),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        opened(push(&home("messages", "U1"))),
+        (String::from("D1"), String::new(), String::from("U1"))
+    );
+    for (tab, user) in [("home", "U1"), ("about", "U1"), ("messages", "UBOT")] {
+        assert!(ignored(&push(&home(tab, user))), "{tab} {user}");
+    }
+    let begun = json!({"user_id": "U1", "channel_id": "D1", "thread_ts": "1780000000.000100", "context": {}});
+    let begun = event(json!({"type": "assistant_thread_started", "assistant_thread": begun}));
+    assert_eq!(opened(push(&begun)).1, "1780000000.000100");
+    let lacking = event(json!({"type": "app_home_opened", "user": "U1", "tab": "messages"}));
+    assert!(matches!(push(&lacking), Err(Refusal::Bad(_))));
+}
+
 /// M-5: the bot comes into a chat and goes; other people's coming and going is theirs.
 #[test]
 fn coming_and_going() {
@@ -295,7 +317,7 @@ fn coming_and_going() {
             "{kind}"
         );
     }
-    for kind in ["app_uninstalled", "tokens_revoked", "app_home_opened", "something_new"] {
+    for kind in ["app_uninstalled", "tokens_revoked", "something_new"] {
         assert!(ignored(&push(&event(json!({"type": kind})))), "{kind}");
     }
     let limited = json!({"type": "app_rate_limited", "team_id": "T1", "minute_rate_limited": 1, "api_app_id": "A1"});

@@ -1,7 +1,7 @@
 //! Slack's buttons, forms and commands in our words.
 
 use countersign::channels::{Refusal, SlackReceived as Received};
-use countersign_agent::domain::{ActionId, ChatType, ClickTarget, ClickVerb, GateId, InboundBody};
+use countersign_agent::domain::{ActionId, ChatType, ClickTarget, ClickVerb, FeedbackValue, GateId, InboundBody, TurnId};
 use serde_json::{Value, json};
 
 use crate::support::lark_push::{with, without};
@@ -122,6 +122,21 @@ fn our_buttons() {
         };
         assert_eq!((click.verb, click.target), (verb, Some(target)), "{action_id}");
         assert_eq!(click.card.as_deref(), Some("1765432050.000100"));
+    }
+}
+
+/// interface §9 I: of the pair under an answer the value says which was pressed, and whose answer it is.
+#[test]
+fn buttons_of_an_answer() {
+    for (value, said) in [("up_turn_1", FeedbackValue::Up), ("down_turn_1", FeedbackValue::Down)] {
+        let InboundBody::Click(click) = inbound(interact(&press("feedback", &json!(value)))).body else {
+            panic!("{value}")
+        };
+        let turn = ClickTarget::Turn(TurnId::new("turn_1"));
+        assert_eq!((click.verb, click.target), (ClickVerb::Feedback(said), Some(turn)), "{value}");
+    }
+    for odd in ["", "up", "up_", "turn_1", "up_rv_1", "side_turn_1", "up_turn_1\n", "uptturn_1"] {
+        assert!(matches!(interact(&press("feedback", &json!(odd))), Err(Refusal::Bad(_))), "{odd:?}");
     }
 }
 

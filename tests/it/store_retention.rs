@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign::store::{AuditCheck, AuditEntry, ListQuery, PruneCounts};
 use countersign_agent::domain::{
-    Absence, ActionId, ActionStatus, Conversation, DecisionKind, Message, Millis, Role, StandingGrant, TurnStatus,
+    Absence, ActionId, ActionStatus, Conversation, DecisionKind, FeedbackValue, Message, Millis, Role, StandingGrant, TurnStatus,
 };
 
 use crate::store_kit::{START, accept, action, decision, handle_all, lane_task, open, place, simple, stores, working};
@@ -35,6 +35,7 @@ async fn old_and_finished_rows_go() {
         });
         old.status = TurnStatus::Completed;
         tx.save_turn(&lease, &old).await.unwrap();
+        tx.note_feedback(&old, "ou_2", FeedbackValue::Up, START).await.unwrap();
         let again = tx.refresh(&lease).await.unwrap();
         assert!(tx.release(&again, Millis::NEVER).await.unwrap());
         tx.commit().await.unwrap();
@@ -71,6 +72,7 @@ async fn old_and_finished_rows_go() {
             ..ListQuery::default()
         };
         assert!(read.list_actions(&all).await.unwrap().items.is_empty());
+        assert!(read.list_feedback(&all).await.unwrap().items.is_empty());
         assert_eq!(read.list_turns(&all).await.unwrap().items, [running]);
         assert_eq!(read.queued(&home.lane("ou_3")).await.unwrap()[0].id, queued);
         assert!(matches!(read.verify_audit(None).await.unwrap(), AuditCheck::Sound(head) if head.seq == 1));

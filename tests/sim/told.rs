@@ -44,9 +44,10 @@ pub fn reply(reply: &Result<ChatReply, ModelError>) -> String {
 
 pub fn row(row: &OutboxRow) -> String {
     let (op, content) = match &row.new.op {
-        OutboxOp::Post { content, .. } => ("post", content),
-        OutboxOp::Patch { content, .. } => ("patch", content),
-        OutboxOp::React { content, .. } => ("mark", content),
+        OutboxOp::Post { content, .. } => ("post", Some(content)),
+        OutboxOp::Patch { content, .. } => ("patch", Some(content)),
+        OutboxOp::React { content, .. } => ("mark", Some(content)),
+        OutboxOp::Session { .. } => ("session", None),
     };
     let shows = serde_json::to_value(content).unwrap_or_default();
     let turn = row

@@ -31,6 +31,7 @@ mod message;
 mod turn;
 mod event;
 mod gathered;
+mod feedback;
 mod failpoint;
 pub(crate) mod foreign;
 
@@ -46,6 +47,7 @@ pub use coverage::{Arguments, CoverageGap, CoverageKind, CoveredBy, DeclaredCall
 pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
+pub use feedback::FeedbackValue;
 pub use foreign::{is_invisible, one_line, visible};
 pub use gate::{FollowUp, Gate};
 pub use gate_kind::GateKind;
@@ -55,8 +57,7 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::{AwayProblem, Barrier, Notice, StandingLine};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
-    QuestionCard, ReactionMark, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard, ReactionMark, StepView, SessionStatus,
 };
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};
 pub use plan::{Complexity, LeftOut, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};

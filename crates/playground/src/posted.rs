@@ -39,7 +39,7 @@ impl Posted {
     }
 
     /// The first of our buttons in the newest version whose verb is `verb`, as Lark carries its value: `action`, and
-    /// `review_id` or `action_id`.
+    /// `review_id`, `action_id` or `turn_id`.
     #[must_use]
     pub fn button(&self, verb: &str) -> Option<Value> {
         self.buttons().into_iter().find(|value| value["action"] == verb)
@@ -91,8 +91,15 @@ fn buttons(node: &Value, found: &mut Vec<Value>) {
             found.push(value);
         }
     };
-    if node["action"].is_string() && (node["review_id"].is_string() || node["action_id"].is_string()) {
+    let about = ["review_id", "action_id", "turn_id"];
+    if node["action"].is_string() && about.iter().any(|id| node[*id].is_string()) {
         add(node.clone());
+    } else if node["type"] == "feedback_buttons" {
+        for button in ["positive_button", "negative_button"] {
+            if let Some((verb, turn)) = node[button]["value"].as_str().and_then(|value| value.split_once('_')) {
+                add(json!({ "action": format!("feedback_{verb}"), "turn_id": turn }));
+            }
+        }
     } else if let (Some("button"), Some(action), Some(id)) = (node["type"].as_str(), node["action_id"].as_str(), node["value"].as_str()) {
         match action.split_once('_') {
             Some(("plan", verb)) => add(json!({ "action": verb, "review_id": id })),
@@ -130,6 +137,17 @@ pub(super) fn spoken(node: &Value, lines: &mut Vec<String>) {
         Some("rich_text_section" | "rich_text_preformatted" | "rich_text_quote") => lines.push(inline(node)),
         Some("mrkdwn") => lines.push(rendered(node["text"].as_str().unwrap_or_default())),
         Some("plain_text") => lines.push(node["text"].as_str().unwrap_or_default().to_owned()),
+        // The platform draws how a task stands.
+        Some("task_card") => {
+            let mark = match node["status"].as_str() {
+                Some("pending") => "⬜",
+                Some("in_progress") => "⏳",
+                Some("complete") => "✅",
+                _ => "❌",
+            };
+            lines.push(format!("{mark} {}", node["title"].as_str().unwrap_or_default()));
+            ["details", "output"].iter().for_each(|member| spoken(&node[*member], lines));
+        }
         Some("markdown") => lines.push(node["text"].as_str().unwrap_or_default().to_owned()),
         _ => {
             // In the order in which a person reads them.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::line::{Holes, plain};
-use super::{Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Sure, Tone, ours};
+use super::{Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Sure, Task, Tone, ours};
 use crate::channels::wording::{
     AskKind, Audience, capitalized, clock_time, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key,
     state_key, words_key,
@@ -77,11 +77,15 @@ impl Builder<'_> {
 
     /// Foreign words of a plan, on one line.
     pub(super) fn planned(&self, text: &str) -> Span {
-        Span::Foreign(if self.caps.whole {
+        Span::Foreign(self.words_of_plan(text))
+    }
+
+    fn words_of_plan(&self, text: &str) -> String {
+        if self.caps.whole {
             text.to_owned()
         } else {
             one_line(text, self.caps.line)
-        })
+        }
     }
 
     /// A label, and what follows it.
@@ -179,16 +183,26 @@ impl Builder<'_> {
             steps,
             marks,
             lines: steps.iter().take(room).map(|step| self.step(step, marks)).collect(),
+            tasks: steps.iter().take(room).map(|step| self.task(step)).collect(),
             more: self.more("plan.more_steps", steps.len(), room),
         })
     }
 
     fn step(&self, step: &StepView, marks: bool) -> CardLine {
         let mut line: CardLine = marks.then(|| Span::Ours(format!("{} ", mark_of(step)))).into_iter().collect();
-        line.push(self.planned(&step.content));
-        line.extend(self.beside(step));
-        line.extend(step.unfinished.then(|| Span::Ours(self.word("plan.unfinished"))));
+        let Task { content, beside } = self.task(step);
+        line.push(Span::Foreign(content));
+        line.extend(beside);
         line
+    }
+
+    fn task(&self, step: &StepView) -> Task {
+        let mut beside = self.beside(step);
+        beside.extend(step.unfinished.then(|| Span::Ours(self.word("plan.unfinished"))));
+        Task {
+            content: self.words_of_plan(&step.content),
+            beside,
+        }
     }
 
     /// What a step is for, and its tools.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::build::Builder;
-use super::{Answer, Card, CardLine, Head, Part, Span, Tone, ours};
+use super::{Answer, ButtonStyle, Card, CardLine, FeedbackButtons, Head, Part, Span, Tone, ours};
 use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
 use countersign_agent::domain::{self, ProgressView};
 
@@ -52,10 +52,10 @@ impl Builder<'_> {
     }
 
     /// The answer has no head: it should read like a message. Its own Markdown renders; what we add stands below.
-    pub(super) fn answer(&self, answer: &domain::Answer) -> Card<'static> {
+    pub(super) fn answer<'a>(&self, answer: &'a domain::Answer) -> Card<'a> {
         let to = self.mention(&answer.requester).filter(|_| answer.group);
         let why = why_ended(self.words.templates, self.words.locale, answer);
-        let mut more: Vec<Part<'_>> = self.open_steps("answer.open_steps", &answer.open_steps).into_iter().collect();
+        let mut more: Vec<Part<'a>> = self.open_steps("answer.open_steps", &answer.open_steps).into_iter().collect();
         if !answer.granted.is_empty() {
             let calls: Vec<_> = answer.granted.iter().collect();
             more.push(Part::Lines("granted", self.calls_under("answer.granted", &calls, false)));
@@ -63,6 +63,11 @@ impl Builder<'_> {
         if !answer.standing.is_empty() {
             let calls: Vec<_> = answer.standing.iter().collect();
             more.push(Part::Lines("standing", self.calls_under("answer.standing", &calls, false)));
+        }
+        if let Some(turn) = answer.feedback.as_ref().filter(|_| self.words.surface.is_chat_card()) {
+            let button = |label| self.button(label, ButtonStyle::Plain, None);
+            let (up, down) = (button("answer.up"), button("answer.down"));
+            more.push(Part::Feedback(turn, FeedbackButtons { up, down }));
         }
         let mut foot = Vec::new();
         if let Some(incident) = &answer.incident {
@@ -73,7 +78,7 @@ impl Builder<'_> {
         self.spoken(to, &answer.text, &why, more, foot)
     }
 
-    fn spoken(&self, to: Option<Span>, text: &str, why: &str, more: Vec<Part<'static>>, foot: Vec<CardLine>) -> Card<'static> {
+    fn spoken<'a>(&self, to: Option<Span>, text: &str, why: &str, more: Vec<Part<'a>>, foot: Vec<CardLine>) -> Card<'a> {
         let text = self.cut(text.trim(), self.caps.answer);
         let ours = match (text.is_empty(), why.is_empty()) {
             (true, true) => ours(&self.word("notice.nothing_to_say")),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::escape;
 use super::markdown::markdown as model_markdown;
 use crate::channels::card::{
-    self, Answer, Ask, Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface, Tone,
+    self, Answer, Ask, Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, FeedbackButtons, Head, Part, Span, Steps, Surface, Tone,
 };
 use crate::channels::wording::{clip, notice_text, one_line};
 use countersign_agent::domain::{ActionStatus, EffectClass, Locale, Notice, Outbound};
@@ -65,6 +65,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::Back { .. }
         | Notice::Revised {}
         | Notice::Answered {}
+        | Notice::FeedbackNoted {}
         | Notice::VoteRecorded { .. }
         | Notice::AskingAgain { .. }
         | Notice::AllowedHere { .. }
@@ -166,6 +167,15 @@ fn part(part: &Part<'_>) -> Vec<Value> {
         Part::AskAgain(gate, asked) => {
             let value = json!({"action": "ask_again", "review_id": gate});
             vec![parts::row("buttons", vec![button("btn_again", asked, &value)])]
+        }
+        Part::Feedback(turn, FeedbackButtons { up, down }) => {
+            let small = |id: &str, pressed: &Button, verb: &str| {
+                let mut drawn = parts::button(id, "text", pressed, &json!({"action": verb, "turn_id": turn}));
+                drawn["size"] = json!("small");
+                drawn
+            };
+            let pair = [small("btn_up", up, "feedback_up"), small("btn_down", down, "feedback_down")];
+            vec![parts::row("feedback", pair.to_vec())]
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use countersign_agent::domain::{Click, ClickTarget, ClickVerb};
+use countersign_agent::domain::{Click, ClickTarget, ClickVerb, FeedbackValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::wire::CardAction;
-use crate::channels::reading::{self, click_target, feedback, object, string};
+use crate::channels::reading::{self, answered_turn, click_target, feedback, object, string};
 use crate::channels::strict_json;
 
 /// The value that our buttons carry. Other cards of the same app may carry anything.
@@ -19,6 +19,8 @@ struct Value<'a> {
     review_id: Option<&'a RawValue>,
     #[serde(borrow)]
     action_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    turn_id: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -38,13 +40,22 @@ pub(super) fn read_click(action: &CardAction<'_>, card: Option<String>) -> Resul
     let inner = string(action.value).filter(|inner| strict_json::check(inner.as_bytes()).is_ok());
     let value: Value<'_> = object(inner.as_deref().unwrap_or(raw)).unwrap_or_default();
 
-    let target = match (target(value.review_id)?, target(value.action_id)?) {
-        (Some(gate @ ClickTarget::Gate(_)), None) => Some(gate),
-        (None, Some(action @ ClickTarget::Action(_))) => Some(action),
+    let targets = (
+        target(value.review_id, click_target)?,
+        target(value.action_id, click_target)?,
+        target(value.turn_id, answered_turn)?,
+    );
+    let target = match targets {
+        (Some(gate @ ClickTarget::Gate(_)), None, None) => Some(gate),
+        (None, Some(action @ ClickTarget::Action(_)), None) => Some(action),
+        (None, None, turn @ Some(_)) => turn,
         // No card of ours is about two things at once.
         _ => None,
     };
     let verb = match (string(value.action).as_deref(), &target) {
+        (Some("feedback_up"), Some(ClickTarget::Turn(_))) => ClickVerb::Feedback(FeedbackValue::Up),
+        (Some("feedback_down"), Some(ClickTarget::Turn(_))) => ClickVerb::Feedback(FeedbackValue::Down),
+        (_, Some(ClickTarget::Turn(_))) => ClickVerb::Unknown,
         (Some("approve"), Some(_)) => ClickVerb::Approve,
         (Some("approve_always"), Some(ClickTarget::Action(_))) => ClickVerb::ApproveAlways,
         (Some("revise"), Some(_)) => ClickVerb::Revise,
@@ -81,15 +92,15 @@ fn kept(form: &RawValue) -> Result<Vec<String>, &'static str> {
 }
 
 /// What an id of a button names. `None` means that there is none.
-fn target(id: Option<&RawValue>) -> Result<Option<ClickTarget>, &'static str> {
+fn target(id: Option<&RawValue>, read: fn(&str) -> Result<ClickTarget, &'static str>) -> Result<Option<ClickTarget>, &'static str> {
     let Some(raw) = id else { return Ok(None) };
     let id = string(Some(raw)).ok_or("an id that is not a string")?;
-    click_target(&id).map(Some)
+    read(&id).map(Some)
 }
 
 #[cfg(test)]
 mod tests {
-    use countersign_agent::domain::{ActionId, GateId};
+    use countersign_agent::domain::{ActionId, GateId, TurnId};
 
     use super::*;
 
@@ -129,6 +140,20 @@ mod tests {
         }
         let action = click(r#"{"value":{"action":"reject","action_id":"act_1","review_id":null}}"#);
         assert_eq!(action, Ok(on(ClickVerb::Reject, ClickTarget::Action(ActionId::new("act_1")))));
+    }
+
+    /// interface §9 I: the pair under an answer names its turn, and nothing else has such a verb.
+    #[test]
+    fn buttons_of_an_answer() {
+        for (name, said) in [("feedback_up", FeedbackValue::Up), ("feedback_down", FeedbackValue::Down)] {
+            let read = click(&format!(r#"{{"value":{{"action":"{name}","turn_id":"turn_1"}}}}"#));
+            assert_eq!(read, Ok(on(ClickVerb::Feedback(said), ClickTarget::Turn(TurnId::new("turn_1")))));
+            let elsewhere = click(&format!(r#"{{"value":{{"action":"{name}","review_id":"rv_1"}}}}"#));
+            assert_eq!(elsewhere, Ok(on(ClickVerb::Unknown, gate())));
+        }
+        let approved = click(r#"{"value":{"action":"approve","turn_id":"turn_1"}}"#).unwrap();
+        assert_eq!(approved.verb, ClickVerb::Unknown);
+        assert!(click(r#"{"value":{"action":"feedback_up","turn_id":"rv_1"}}"#).is_err());
     }
 
     /// M-5: the edit form brings its text; a form of another shape brings none.

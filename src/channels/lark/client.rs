@@ -85,6 +85,7 @@ impl LarkClient {
                 undoes: Some(reaction),
                 ..
             } => self.unreact(message_id, reaction).await,
+            OutboxOp::Session { .. } => Err(DeliveryError::Gone(String::from("Lark shows no status of a task"))),
         }
     }
 

@@ -10,8 +10,8 @@ use super::escape::{self, units};
 use super::fallback::fallback;
 use super::rich_text;
 use crate::channels::card::{self, Answer, Ask, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface};
-use crate::channels::wording::one_line;
-use countersign_agent::domain::{ChannelKind, Locale, Outbound};
+use crate::channels::wording::{clip, done_steps, mark_of, one_line};
+use countersign_agent::domain::{ChannelKind, Locale, Outbound, StepStatus, StepView};
 use countersign_agent::template::Templates;
 use parts::{bold, text};
 
@@ -35,6 +35,9 @@ const CAPS: [Caps; 7] = [
 /// Blocks that an answer may become, so that ours below it have room.
 const MAX_ANSWER: usize = 40;
 
+/// Characters of a task's title. The platform tells no limit; other titles have this one.
+const MAX_TITLE: usize = 150;
+
 /// Blocks that words of the model beside a card may become.
 const MAX_NOTE: usize = 16;
 
@@ -47,9 +50,29 @@ pub struct SlackMessage {
     pub blocks: Vec<Value>,
 }
 
+/// The blocks that a message may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockSet {
+    /// All that we use.
+    All,
+    /// Without those that not every workspace takes: a plan's tasks and the thumbs under an answer.
+    Common,
+}
+
+impl SlackMessage {
+    /// Has it a block that not every workspace takes?
+    #[must_use]
+    pub fn has_uncommon_blocks(&self) -> bool {
+        self.blocks.iter().any(|block| UNCOMMON.iter().any(|name| block["type"] == *name))
+    }
+}
+
+/// Blocks that not every workspace takes.
+const UNCOMMON: [&str; 2] = ["plan", "context_actions"];
+
 /// `content` for Slack; none for a reaction.
 #[must_use]
-pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) -> Option<SlackMessage> {
+pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound, set: BlockSet) -> Option<SlackMessage> {
     if matches!(content, Outbound::Reaction(_)) {
         return None;
     }
@@ -60,7 +83,7 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) 
         knows: escape::is_user,
     };
     let fits = |blocks: &Vec<Value>| blocks.len() <= MAX_BLOCKS && weight(blocks) <= MAX_WEIGHT;
-    let mut blocks = card::fitted(words, content, &CAPS, |card| Encoder { words }.card(card), fits).unwrap_or_default();
+    let mut blocks = card::fitted(words, content, &CAPS, |card| Encoder { words, set }.card(card), fits).unwrap_or_default();
     parts::stamp(&mut blocks);
     Some(SlackMessage {
         text: fallback(templates, locale, content),
@@ -70,12 +93,18 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound) 
 
 struct Encoder<'a> {
     words: CardWords<'a>,
+    set: BlockSet,
 }
 
 impl Encoder<'_> {
     fn card(&self, card: &Card<'_>) -> Vec<Value> {
         let mut blocks: Vec<Value> = card.head.iter().flat_map(head).collect();
-        blocks.extend(card.parts.iter().flat_map(|part| self.part(part)));
+        // What an OK covers is read as text.
+        let asks = card.parts.iter().any(|part| matches!(part, Part::Ask(_)));
+        blocks.extend(card.parts.iter().flat_map(|part| match part {
+            Part::Steps(steps) if steps.marks && !asks && self.set == BlockSet::All => self.tasks(steps),
+            part => self.part(part),
+        }));
         if !card.foot.is_empty() {
             let foot: Vec<String> = card.foot.iter().map(mrkdwn).collect();
             blocks.push(parts::context("foot", &foot.join(" · ")));
@@ -97,8 +126,37 @@ impl Encoder<'_> {
             Part::Answer(said) => self.answer(said),
             Part::Call(row) => call_blocks(row),
             Part::Ask(asked) => ask(asked),
+            Part::Feedback(turn, buttons) => match self.set {
+                BlockSet::All => vec![parts::feedback(turn, buttons)],
+                BlockSet::Common => Vec::new(),
+            },
             Part::AskAgain(gate, asked) => vec![parts::actions("buttons", &[parts::button("plan_ask_again", gate.as_str(), asked)])],
         }
+    }
+
+    /// The steps of a plan that is carried out, or was, as tasks. The platform draws how each stands.
+    fn tasks(&self, steps: &Steps<'_>) -> Vec<Value> {
+        let counts = json!({"done": done_steps(steps.steps), "count": steps.steps.len()});
+        let tasks = steps.steps.iter().zip(&steps.tasks).enumerate();
+        let tasks = tasks.map(|(at, (step, task))| {
+            let mark = match step.status {
+                StepStatus::Skipped => format!("{} ", mark_of(step)),
+                StepStatus::Pending | StepStatus::InProgress | StepStatus::Completed | StepStatus::Failed => String::new(),
+            };
+            let words = escape::inert(&one_line(&task.content, usize::MAX));
+            let full = format!("{}. {mark}{words}", at + 1);
+            let title = clip(&full, MAX_TITLE);
+            // What the title has no room for is read below it.
+            let whole = (title != full).then(|| vec![text(&words)]);
+            let details: Vec<Vec<Value>> = whole.into_iter().chain(below(&task.beside)).collect();
+            parts::task(at + 1, &title, task_status(step), details)
+        });
+        let block = parts::plan(&self.words.say("plan.tasks", counts), tasks.collect());
+        let more = steps
+            .more
+            .iter()
+            .map(|more| parts::rich("more", vec![parts::section(vec![text(more)])]));
+        [block].into_iter().chain(more).collect()
     }
 
     fn answer(&self, answer: &Answer) -> Vec<Value> {
@@ -190,6 +248,30 @@ fn ask(ask: &Ask<'_>) -> Vec<Value> {
         ));
     }
     blocks
+}
+
+/// What stands beside a step, as a line of its own: without the mark that parts it from the step.
+fn below(beside: &CardLine) -> Option<Vec<Value>> {
+    let mut elements = line(beside);
+    let first = elements.first_mut()?;
+    if let Some(words) = first["text"]
+        .as_str()
+        .map(|words| words.trim_start_matches([' ', '·', '—']).to_owned())
+    {
+        first["text"] = json!(words);
+    }
+    Some(elements)
+}
+
+/// How the platform calls it. A step that was under way when the work ended must not look as if it went on.
+fn task_status(step: &StepView) -> &'static str {
+    match step.status {
+        StepStatus::Pending => "pending",
+        StepStatus::InProgress if step.unfinished => "error",
+        StepStatus::InProgress => "in_progress",
+        StepStatus::Completed | StepStatus::Skipped => "complete",
+        StepStatus::Failed => "error",
+    }
 }
 
 fn numbered(steps: &Steps<'_>) -> Value {

@@ -5,31 +5,38 @@
 
 mod answer;
 mod files;
+mod greeted;
 mod method;
 mod reading;
+mod refusals;
 mod search;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, ChatMessage, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark};
+use countersign_agent::domain::{ChannelKind, ChatMessage, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark, Conversation, SessionStatus};
 use countersign_agent::template::Templates;
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
-use super::blocks::slack_message;
+use super::blocks::{BlockSet, SlackMessage, slack_message};
 use super::fallback::{fallback, whisper};
 use crate::channels::rates::Limiter;
 use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
 use crate::config::SlackSecrets;
 pub(super) use answer::SlackFailure;
+use greeted::Greeted;
 use method::Method;
 use reading::Names;
+use refusals::{Feature, Refusals};
 
 /// Pages of a chat that are looked through for a message of ours, and messages on each.
 const PAGES: usize = 3;
 const PAGE: usize = 100;
+
+/// Prompts that the platform takes.
+const MAX_PROMPTS: usize = 4;
 
 /// Slack, outward.
 #[derive(Debug)]
@@ -40,6 +47,8 @@ pub struct SlackClient {
     templates: Arc<Templates>,
     limiter: Limiter,
     names: Names,
+    refusals: Refusals,
+    greeted: Greeted,
 }
 
 impl SlackClient {
@@ -54,6 +63,8 @@ impl SlackClient {
             templates,
             limiter: Limiter::default(),
             names: Names::default(),
+            refusals: Refusals::default(),
+            greeted: Greeted::default(),
         }
     }
 
@@ -96,6 +107,7 @@ impl SlackClient {
                 undoes: Some(name),
                 ..
             } => self.unreact(&delivery.conversation.chat, message_id, name).await,
+            OutboxOp::Session { status } => self.show_status(delivery, *status).await,
         }
     }
 
@@ -143,29 +155,46 @@ impl SlackClient {
             tracing::info!(key = %delivery.key, "an earlier try had arrived");
             return Ok(receipt(&ts));
         }
-        let mut body = self.compose(content, delivery.locale, delivery.plain)?;
-        body["channel"] = json!(chat);
+        let mut body = json!({
+            "channel": chat, "unfurl_links": false, "unfurl_media": false, "metadata": search::metadata(&delivery.key),
+        });
         if let Some(thread) = thread(delivery) {
             body["thread_ts"] = json!(thread);
         }
-        body["unfurl_links"] = json!(false);
-        body["unfurl_media"] = json!(false);
-        body["metadata"] = search::metadata(&delivery.key);
-        let answer = self.heeding(Method::Post, chat, &body).await?;
+        let answer = self.show(Method::Post, delivery, content, body).await?;
         Ok(answer["ts"].as_str().map(receipt).unwrap_or_default())
     }
 
-    /// Replaces a message of ours. Blocks are always sent: what is left out would stay.
+    /// Replaces a message of ours.
     async fn update(&self, delivery: &Delivery, message_id: &str, content: &Outbound) -> Result<Receipt, DeliveryError> {
         if !is_ts(message_id) {
             return Err(DeliveryError::Gone(String::from("no message to update")));
         }
         let chat = &delivery.conversation.chat;
-        let mut body = self.compose(content, delivery.locale, delivery.plain)?;
-        body["channel"] = json!(chat);
-        body["ts"] = json!(message_id);
-        self.paced(Method::Update, chat, &body, BatchSizes::MAX_WAIT).await?;
+        self.limiter.wait(Method::Update.rates(chat), BatchSizes::MAX_WAIT).await?;
+        self.show(Method::Update, delivery, content, json!({"channel": chat, "ts": message_id}))
+            .await?;
         Ok(Receipt::default())
+    }
+
+    /// Calls `method`, whose turn it is, with `body` and the words of `content`. A workspace that refuses a block that not all take gets the
+    /// same words in common blocks at once, and is not asked again.
+    async fn show(&self, method: Method, delivery: &Delivery, content: &Outbound, body: Value) -> Result<Value, DeliveryError> {
+        let (chat, team) = (&delivery.conversation.chat, &delivery.conversation.tenant);
+        let set = if self.refusals.has(Feature::Blocks, team) {
+            BlockSet::Common
+        } else {
+            BlockSet::All
+        };
+        let message = self.compose(content, delivery, set)?;
+        let refused = match self.heeding(method, chat, &with(&body, &message)).await {
+            Err(refused) if message.has_uncommon_blocks() && matches!(refused.error, DeliveryError::Content(_)) => refused,
+            answer => return Ok(answer?),
+        };
+        let message = self.compose(content, delivery, BlockSet::Common)?;
+        let answer = self.paced(method, chat, &with(&body, &message), BatchSizes::MAX_WAIT).await?;
+        self.refusals.note(Feature::Blocks, team, &refused.error);
+        Ok(answer)
     }
 
     async fn react(&self, chat: &str, message_id: &str, content: &Outbound) -> Result<Receipt, DeliveryError> {
@@ -198,6 +227,62 @@ impl SlackClient {
         match self.paced(Method::Unreact, chat, &body, BatchSizes::MAX_WAIT).await {
             Err(refused) if refused.code != "no_reaction" => Err(refused.error),
             _ => Ok(Receipt::default()),
+        }
+    }
+
+    /// Shows how the task of a thread stands. Nothing depends on it: what Slack does not take is not tried again.
+    async fn show_status(&self, delivery: &Delivery, status: SessionStatus) -> Result<Receipt, DeliveryError> {
+        let (chat, team) = (&delivery.conversation.chat, &delivery.conversation.tenant);
+        let thread = thread(delivery);
+        // A channel has no status of its own: what a slash command began there has no thread.
+        if self.refusals.has(Feature::Sessions, team) || (thread.is_none() && !chat.starts_with('D')) {
+            return Ok(Receipt::default());
+        }
+        let mut body = json!({"channel_id": chat, "status": status.as_str()});
+        if let Some(thread) = thread {
+            body["thread_ts"] = json!(thread);
+        }
+        match self
+            .paced(Method::SetSession, chat, &body, BatchSizes::MAX_WAIT)
+            .await
+            .map_err(|refused| refused.error)
+        {
+            Ok(_) => Ok(Receipt::default()),
+            Err(retry @ DeliveryError::Retry { .. }) => Err(retry),
+            Err(why @ DeliveryError::Forbidden(_)) => {
+                self.refusals.note(Feature::Sessions, team, &why);
+                Ok(Receipt::default())
+            }
+            Err(why @ (DeliveryError::Content(_) | DeliveryError::Gone(_))) => {
+                tracing::info!(%why, "the status of a task is not shown");
+                Ok(Receipt::default())
+            }
+        }
+    }
+
+    /// Offers `prompts` (title, message) to `user`, who has opened the chat with the bot. At most once a day, and it is not tried again.
+    pub async fn suggest(&self, place: &Conversation, user: &str, prompts: &[(String, String)]) {
+        let team = &place.tenant;
+        if self.refusals.has(Feature::Prompts, team) || !self.greeted.first_today(team, user) {
+            return;
+        }
+        let prompts: Vec<Value> = prompts
+            .iter()
+            .take(MAX_PROMPTS)
+            .map(|(title, message)| json!({"title": title, "message": message}))
+            .collect();
+        let mut body = json!({"channel_id": place.chat, "prompts": prompts});
+        if is_ts(&place.thread) {
+            body["thread_ts"] = json!(place.thread);
+        }
+        match self
+            .paced(Method::SetPrompts, &place.chat, &body, BatchSizes::MAX_WAIT)
+            .await
+            .map_err(|refused| refused.error)
+        {
+            Ok(_) => (),
+            Err(why @ DeliveryError::Forbidden(_)) => self.refusals.note(Feature::Prompts, team, &why),
+            Err(why) => tracing::info!(%why, "no prompts were suggested"),
         }
     }
 
@@ -271,16 +356,15 @@ impl SlackClient {
     }
 
     /// `text` and `blocks` of a message.
-    fn compose(&self, content: &Outbound, locale: Locale, plain: bool) -> Result<Value, DeliveryError> {
-        if plain {
-            let text = fallback(&self.templates, locale, content);
-            if !text.is_empty() {
-                return Ok(json!({"text": text, "blocks": []}));
-            }
-        } else if let Some(message) = slack_message(&self.templates, locale, content) {
-            return Ok(json!({"text": message.text, "blocks": message.blocks}));
-        }
-        Err(DeliveryError::Gone(String::from("nothing to say")))
+    fn compose(&self, content: &Outbound, delivery: &Delivery, set: BlockSet) -> Result<SlackMessage, DeliveryError> {
+        let message = if delivery.plain {
+            let text = fallback(&self.templates, delivery.locale, content);
+            let blocks = Vec::new();
+            (!text.is_empty()).then_some(SlackMessage { text, blocks })
+        } else {
+            slack_message(&self.templates, delivery.locale, content, set)
+        };
+        message.ok_or_else(|| DeliveryError::Gone(String::from("nothing to say")))
     }
 
     /// One call at its pace.
@@ -367,6 +451,14 @@ pub(super) async fn open_socket(http: &reqwest::Client, base_url: &str, app_toke
     let answer = answer::send(method, request.header(CONTENT_TYPE, "application/x-www-form-urlencoded")).await?;
     let url = answer["url"].as_str().map(str::to_owned);
     url.ok_or_else(|| SlackFailure::nonsense("apps.connections.open names no url"))
+}
+
+/// The arguments of a call that shows `message`. Blocks are always sent: what an update leaves out would stay.
+fn with(body: &Value, message: &SlackMessage) -> Value {
+    let mut body = body.clone();
+    body["text"] = json!(message.text);
+    body["blocks"] = json!(message.blocks);
+    body
 }
 
 /// The thread of the conversation, if it is one.

@@ -7,8 +7,7 @@ use serde_json::value::RawValue;
 use super::chat_message::{files, quoted};
 use super::text::SlackText;
 use super::wire::{
-    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, Reacted, Version, first_id, has_items, is_there,
-    moment,
+    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, Reacted, Version, first_id, has_items, is_there, moment, HomeOpened, ThreadStarted,
 };
 use super::{SLACK_APP, SlackReceived};
 use crate::channels::Refusal;
@@ -117,6 +116,8 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
             let event: ChannelGone = needed(raw)?;
             Ok(origin.happens(event.channel, String::new(), InboundBody::Left)?)
         }
+        ("app_home_opened", _) => home_opened(origin, raw),
+        ("assistant_thread_started", _) => thread_started(origin, raw),
         ("app_uninstalled" | "tokens_revoked", _) => {
             tracing::warn!(
                 event = kind.kind,
@@ -134,6 +135,35 @@ impl Origin {
         let at = self.signed_at;
         Ok(self.inbound(id(chat)?, String::new(), sender, at, body))
     }
+}
+
+/// A person looks at one of the tabs of the app.
+fn home_opened(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+    let event: HomeOpened = needed(raw)?;
+    let user = id(event.user)?;
+    match event.tab.as_deref() {
+        Some("messages") => opened(origin, event.channel, user, String::new()),
+        _ => Ok(SlackReceived::Ignored("a tab without a handler")),
+    }
+}
+
+/// Apps that are not declared as agents are told so that a person begins a conversation.
+fn thread_started(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+    let event: ThreadStarted = needed(raw)?;
+    let begun = event.assistant_thread.0;
+    let (user, thread) = (id(begun.user_id)?, id(begun.thread_ts)?);
+    opened(origin, Some(begun.channel_id), user, thread)
+}
+
+fn opened(origin: Origin, chat: Option<String>, user: String, thread: String) -> Result<SlackReceived, Refusal> {
+    if origin.is_ours(&user) {
+        return Ok(NOT_A_PERSON);
+    }
+    let chat = id(chat.ok_or(UNREADABLE)?)?;
+    Ok(SlackReceived::Opened {
+        place: place(origin.team, chat, thread),
+        user,
+    })
 }
 
 fn message(mut origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackReceived, Refusal> {

@@ -4,7 +4,7 @@
 //! keeps the hash while a form stays open with an error; without the words the corrected form would count as a copy of the wrong one.
 
 use countersign_agent::domain::{
-    Click, ClickTarget, ClickVerb, Conversation, Inbound, InboundBody, InboundMessage, Locale, Millis, Notice, digest128,
+    Click, ClickTarget, ClickVerb, Conversation, FeedbackValue, Inbound, InboundBody, InboundMessage, Locale, Millis, Notice, digest128,
 };
 use countersign_agent::template::Templates;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use super::fields::Fields;
 use super::text::SlackText;
 use super::wire::{Boxes, By, Interaction, MessageState, Pressed, View, ViewKind, first_id};
 use super::{SlackReceived, escape};
-use crate::channels::reading::{Object, UNREADABLE, click_target, feedback, id, needed, optional_id, ticked};
+use crate::channels::reading::{Object, UNREADABLE, answered_turn, click_target, feedback, id, needed, optional_id, ticked};
 use crate::channels::wording::{clip, notice_text};
 use crate::channels::{Refusal, strict_json};
 
@@ -24,6 +24,9 @@ const REVISE_FORM: &str = "plan_revise_submit";
 
 /// `action_id` of the boxes of steps.
 const BOXES: &str = "plan_steps";
+
+/// `action_id` of the pair of buttons under an answer.
+pub(super) const FEEDBACK: &str = "feedback";
 
 /// Our own commands, which people type behind Slack's without a slash: `/countersign help`. Longer ones would read like tasks.
 const BARE: [&str; 3] = ["help", "status", "stop"];
@@ -113,6 +116,9 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
 /// What the button is and what it is about. Buttons of others are clicks without a target, which the person is told about;
 /// only an id on one of ours that cannot be ours is an error.
 fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<ClickTarget>), Refusal> {
+    if action_id == FEEDBACK {
+        return of_an_answer(value.as_deref().unwrap_or_default()).map_err(Refusal::Bad);
+    }
     let verb = match action_id {
         "plan_approve" | "action_approve" => ClickVerb::Approve,
         "action_approve_always" => ClickVerb::ApproveAlways,
@@ -127,6 +133,14 @@ fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<
         Some(value) => Ok((verb, Some(click_target(&value).map_err(Refusal::Bad)?))),
         None => Ok((ClickVerb::Unknown, None)),
     }
+}
+
+/// The pair under an answer has one `action_id`; the value says which of the two was pressed: `up_turn_…` or `down_turn_…`.
+fn of_an_answer(value: &str) -> Result<(ClickVerb, Option<ClickTarget>), &'static str> {
+    let said = [FeedbackValue::Up, FeedbackValue::Down].map(|said| (said, value.strip_prefix(said.as_str())));
+    let found = said.into_iter().find_map(|(said, rest)| Some((said, rest?.strip_prefix('_')?)));
+    let (said, turn) = found.ok_or("a value that cannot be ours")?;
+    Ok((ClickVerb::Feedback(said), Some(answered_turn(turn)?)))
 }
 
 /// The steps whose boxes are ticked, from the state of the message's elements. The block's id is another with every repaint.

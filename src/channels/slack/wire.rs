@@ -137,6 +137,27 @@ pub(super) struct ChannelGone {
     pub(super) channel: String,
 }
 
+/// `app_home_opened`.
+#[derive(Deserialize)]
+pub(super) struct HomeOpened {
+    pub(super) user: String,
+    pub(super) channel: Option<String>,
+    pub(super) tab: Option<String>,
+}
+
+/// `assistant_thread_started`.
+#[derive(Deserialize)]
+pub(super) struct ThreadStarted {
+    pub(super) assistant_thread: Object<Begun>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Begun {
+    pub(super) user_id: String,
+    pub(super) channel_id: String,
+    pub(super) thread_ts: String,
+}
+
 /// `payload` of the interactivity form.
 #[derive(Deserialize)]
 pub(super) struct Interaction<'a> {

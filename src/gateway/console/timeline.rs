@@ -85,6 +85,7 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
             };
             scene.say(key, json!({ "name": one_line(name, 100) }))
         }
+        Event::Feedback { value } => scene.say("console.event.feedback", json!({ "value": value })),
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),
         Event::TurnFailed { .. } => word("console.turn.failed"),

@@ -36,6 +36,14 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, tim
             let outcome = accept(gateway, &inbound).await?;
             Ok((outcome, Some(told(&gateway.templates.say(locale, "note.command_taken", json!({}))))))
         }
+        Received::Opened { place, user } => {
+            if gateway.conversations.serves(&place, &user) {
+                let prompts = prompts(gateway, locale(&place.chat));
+                let gateway = gateway.clone();
+                tokio::spawn(async move { gateway.channels.slack.suggest(&place, &user, &prompts).await });
+            }
+            Ok((Outcome::Ignored, None))
+        }
         Received::Press {
             inbound,
             trigger_id,
@@ -57,6 +65,13 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, tim
             Ok((Outcome::Decided, wrong))
         }
     }
+}
+
+/// What somebody may ask for who does not know what to ask: titles, and what they would say.
+fn prompts(gateway: &Gateway, locale: Locale) -> Vec<(String, String)> {
+    let word = |key: String| gateway.templates.say(locale, &key, json!({}));
+    let of = |name: &str| (word(format!("prompts.{name}.title")), word(format!("prompts.{name}.message")));
+    ["todos", "compare", "status", "help"].map(of).to_vec()
 }
 
 /// An answer to a command, for the one who typed it.

@@ -6,7 +6,7 @@ use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Event, FollowUp, Gate, GateId, Millis, Notice,
-    Outbound, PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
+    Outbound, PlanEnd, ReactionMark, SessionStatus, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
@@ -80,6 +80,7 @@ pub(super) async fn write_step(
             Effect::Finish => finish(tx, lease, row, before, turn, now).await?,
         }
     }
+    tell_session(tx, row, before.status, turn.state.status).await?;
     tx.append_events(lease, &events).await?;
     row.status = turn.state.status;
     row.reason = turn.state.reason;
@@ -147,7 +148,13 @@ fn audit_ruling(tx: &mut Tx, action: &Action) {
 }
 
 /// One row for each message, in order: a restart sends those that are left, each under its own key.
-async fn say(tx: &mut Tx, row: &mut TurnRow, content: Outbound) -> Result<(), StoreError> {
+async fn say(tx: &mut Tx, row: &mut TurnRow, mut content: Outbound) -> Result<(), StoreError> {
+    // Of a task that failed, or that a limit ended, nobody is asked whether the answer helped.
+    if let Outbound::Answer(answer) = &mut content
+        && answer.reason == TurnReason::FinalAnswer
+    {
+        answer.feedback = Some(row.id.clone());
+    }
     for content in messages(content) {
         row.said += 1;
         let key = outbox_key(&["say", row.id.as_str(), &row.said.to_string()]);
@@ -281,6 +288,25 @@ fn messages(content: Outbound) -> Vec<Outbound> {
         said.push(Outbound::Notice(Notice::CutShort {}));
     }
     said
+}
+
+/// Tells how the task stands now, if that changed, where the platform shows it beside the chat. As a row of its own queue it holds up nothing,
+/// and what was told last is how the turn stands in the ledger, whatever dies in between.
+async fn tell_session(tx: &mut Tx, row: &mut TurnRow, before: TurnStatus, now: TurnStatus) -> Result<(), StoreError> {
+    let (told, status) = (SessionStatus::of(before), SessionStatus::of(now));
+    let Some(status) = status.filter(|_| row.conversation.channel.has_sessions() && status != told) else {
+        return Ok(());
+    };
+    row.said += 1;
+    tx.enqueue(&NewOutbox {
+        key: outbox_key(&["session", row.id.as_str(), &row.said.to_string()]),
+        queue: format!("session:{}", row.id),
+        gate_id: None,
+        turn_id: Some(row.id.clone()),
+        conversation: row.conversation.clone(),
+        op: OutboxOp::Session { status },
+    })
+    .await
 }
 
 fn post(row: &TurnRow, key: String, gate_id: Option<GateId>, content: Outbound) -> NewOutbox {
@@ -431,6 +457,7 @@ mod tests {
             incident: Some(String::from("x1")),
             group: true,
             demo: false,
+            feedback: None,
             at: Millis(1),
         })
     }

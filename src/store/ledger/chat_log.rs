@@ -76,7 +76,9 @@ impl Read {
             };
             let place: Conversation = row.json("conversation")?;
             let id = row.int("id")?;
-            let (OutboxOp::Post { content, .. } | OutboxOp::Patch { content, .. } | OutboxOp::React { content, .. }) = shown;
+            let (OutboxOp::Post { content, .. } | OutboxOp::Patch { content, .. } | OutboxOp::React { content, .. }) = shown else {
+                continue;
+            };
             entries.push((
                 id,
                 ChatEntry::Bot {

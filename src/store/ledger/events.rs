@@ -9,6 +9,7 @@ use super::Result;
 use super::lanes::Lease;
 use super::sql::{Columns, encode};
 use super::transaction::{Read, Tx};
+use super::turns::TurnRow;
 use crate::store::{StoreError, keys};
 
 /// How far an event may be stamped before the newest one.
@@ -77,6 +78,36 @@ impl Tx {
     /// `Stale` when the lease is lost; `Corrupt` when a `seq` is taken.
     pub async fn append_events(&mut self, lease: &Lease, events: &[EventRow]) -> Result<()> {
         self.prove_lease(lease).await?;
+        self.insert_events(events).await
+    }
+
+    /// Appends one entry to the timeline of a turn that is over. No worker writes such a turn any more, so there is no lease to prove: the
+    /// turn's own count gives the `seq`, and its row keeps two writers in line.
+    ///
+    /// # Errors
+    /// `Corrupt` when the turn is not over, or is gone.
+    pub(super) async fn append_after_end(&mut self, turn: &TurnRow, event: Event, summary: &str, now: Millis) -> Result<()> {
+        let counted = sqlx::query("UPDATE turns SET events = events + 1 WHERE id = $1 AND finished_at IS NOT NULL RETURNING events")
+            .bind(turn.id.as_str())
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        let counted = counted.ok_or_else(|| StoreError::Corrupt(format!("turn {} is not over", turn.id)))?;
+        let seq = counted.int("events")?;
+        let last = self.events(&turn.id, seq - 2, 1).await?;
+        let entry = EventRow {
+            seq,
+            id: event_id(&turn.id, seq),
+            turn_id: turn.id.clone(),
+            chat: turn.conversation.chat.clone(),
+            at: now,
+            event,
+            summary: summary.to_owned(),
+            iteration: last.first().map_or(0, |last| last.iteration),
+        };
+        self.insert_events(&[entry]).await
+    }
+
+    async fn insert_events(&mut self, events: &[EventRow]) -> Result<()> {
         let Some(first) = events.first() else { return Ok(()) };
         self.effects.events = true;
         let earliest = self.earliest_event_time(&first.turn_id).await?;

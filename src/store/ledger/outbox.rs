@@ -99,6 +99,8 @@ impl Tx {
             OutboxOp::Post { .. } => ("post", None),
             OutboxOp::Patch { target, .. } => ("patch", Some(target.as_str())),
             OutboxOp::React { undoes, .. } => ("react", undoes.as_deref()),
+            // Rationed like a mark.
+            OutboxOp::Session { .. } => ("react", None),
         };
         let state = match target {
             Some(target) if !self.can_be_patched(target).await? => "failed",
@@ -333,7 +335,7 @@ fn is_file(op: &OutboxOp) -> bool {
 fn copy_of(op: &OutboxOp) -> Option<(&GateId, &str)> {
     match op {
         OutboxOp::Post { content, .. } => content.copied(),
-        OutboxOp::Patch { .. } | OutboxOp::React { .. } => None,
+        OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => None,
     }
 }
 

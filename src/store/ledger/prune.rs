@@ -137,6 +137,7 @@ impl Tx {
             format!("DELETE FROM messages WHERE turn_id IN ({old})"),
             format!("DELETE FROM events WHERE turn_id IN ({old})"),
             format!("DELETE FROM outbox_files WHERE key IN (SELECT key FROM outbox WHERE turn_id IN ({old}))"),
+            format!("DELETE FROM feedback WHERE turn_id IN ({old})"),
             format!("DELETE FROM outbox WHERE turn_id IN ({old})"),
             format!("DELETE FROM turns WHERE id IN ({old})"),
         ] {

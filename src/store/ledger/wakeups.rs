@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, DecisionKind, GateKind, TurnReason, TurnStatus, Via};
+use countersign_agent::domain::{ChannelKind, DecisionKind, FeedbackValue, GateKind, TurnReason, TurnStatus, Via};
 use metrics::{counter, histogram};
 use tokio::sync::{Notify, watch};
 
@@ -35,7 +35,7 @@ pub(super) struct Effects {
     pub(super) reviews: Vec<Change>,
 }
 
-/// Something that ended, for the metrics.
+/// Something that was settled, for the metrics.
 #[derive(Debug)]
 pub(super) enum Ending {
     Gate {
@@ -48,6 +48,10 @@ pub(super) enum Ending {
         channel: ChannelKind,
         status: TurnStatus,
         reason: Option<TurnReason>,
+    },
+    Feedback {
+        channel: ChannelKind,
+        value: FeedbackValue,
     },
 }
 
@@ -63,6 +67,9 @@ impl Ending {
                 let reason = reason.map_or("", TurnReason::as_str);
                 counter!("countersign_turns_total", "channel" => channel.as_str(), "status" => status.as_str(), "reason" => reason)
                     .increment(1);
+            }
+            Self::Feedback { channel, value } => {
+                counter!("countersign_feedback_total", "value" => value.as_str(), "channel" => channel.as_str()).increment(1);
             }
         }
     }

@@ -85,8 +85,9 @@ async fn slack_scopes_fit_the_events() {
     let manifest: Value = serde_saphyr::from_str(&manifest("slack", "https://bot.example").await).unwrap();
     let scopes = strings(&manifest["oauth_config"]["scopes"]["bot"]);
     let events = strings(&manifest["settings"]["event_subscriptions"]["bot_events"]);
-    // What our calls need: chat.*, conversations.open, reactions.*, usergroups.users.list, files.*; the slash command.
+    // What our calls need: chat.*, conversations.open, reactions.*, usergroups.users.list, files.*, assistant.threads.*, agents.sessions.*; the slash command.
     let mut needed = vec![
+        "assistant:write",
         "chat:write",
         "commands",
         "files:read",
@@ -107,7 +108,7 @@ async fn slack_scopes_fit_the_events() {
             "member_joined_channel" | "member_left_channel" => vec!["channels:read", "groups:read"],
             "channel_left" | "channel_deleted" | "channel_archive" => vec!["channels:read"],
             "group_left" | "group_deleted" | "group_archive" => vec!["groups:read"],
-            "app_uninstalled" | "tokens_revoked" => vec![],
+            "app_home_opened" | "app_uninstalled" | "tokens_revoked" => vec![],
             other => panic!("{other}: which scope does it need?"),
         });
     }

@@ -1,6 +1,6 @@
 //! The checker of Block Kit: what the platform refuses, it refuses, one broken rule at a time.
 
-use countersign::channels::{FormContext, revise_form, slack_message};
+use countersign::channels::{BlockSet, FormContext, revise_form, slack_message};
 use countersign_agent::domain::{CardState, Locale, Outbound};
 use countersign_playground::check_message as check_slack;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::gallery::{plan, templates};
 
 fn good() -> Value {
     let card = Outbound::PlanCard(plan(CardState::Open { votes: 0 }));
-    let message = slack_message(&templates(), Locale::ZhCn, &card).unwrap();
+    let message = slack_message(&templates(), Locale::ZhCn, &card, BlockSet::All).unwrap();
     json!({
         "channel": "C0GENERAL",
         "thread_ts": "1780000001.000300",
@@ -37,6 +37,10 @@ fn rich(element: &Value) -> Value {
     json!({"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [element]}]})
 }
 
+fn task(status: &str) -> Value {
+    json!({"type": "task_card", "task_id": "a", "title": "x", "status": status})
+}
+
 fn button(text: &str, value: &str) -> Value {
     json!({"type": "button", "action_id": "a", "value": value, "text": {"type": "plain_text", "text": text}})
 }
@@ -48,7 +52,25 @@ fn the_checker_refuses_what_the_platform_refuses() {
     assert_eq!(check_slack(&good), Vec::<String>::new());
     let section = |text: &str| json!({"type": "section", "text": {"type": "mrkdwn", "text": text}});
     for (block, why) in [
-        (json!({"type": "plan", "title": "x"}), "no place here"),
+        (json!({"type": "video", "title": "x"}), "no place here"),
+        (json!({"type": "plan", "title": "x", "tasks": []}), "empty"),
+        (
+            json!({"type": "plan", "title": "x", "tasks": vec![task("pending"); 51]}),
+            "51, allowed 50",
+        ),
+        (
+            json!({"type": "plan", "title": "x", "tasks": vec![task("pending"); 2]}),
+            "used twice",
+        ),
+        (json!({"type": "plan", "title": "x", "tasks": [task("done")]}), "status is"),
+        (
+            json!({"type": "context_actions", "elements": [{"type": "button"}]}),
+            "no feedback_buttons",
+        ),
+        (
+            json!({"type": "context_actions", "elements": [{"type": "feedback_buttons", "action_id": "a", "positive_button": {"text": {}, "value": "v"}}]}),
+            "negative_button: is no object",
+        ),
         (json!({"type": "input", "label": {}}), "no place here"),
         (json!({"type": "divider", "color": "red"}), "color"),
         (json!({"type": "divider", "block_id": "x".repeat(256)}), "256, allowed 255"),

@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
     Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Outbound, PlanCard, PlanEnd, PlanWords, QuestionCard,
-    StepStatus, StepView, TurnReason, Via,
+    StepStatus, StepView, TurnId, TurnReason, Via,
 };
 use countersign_agent::template::Templates;
 use serde_json::Value;
@@ -188,6 +188,7 @@ pub fn answer(text: &str, reason: TurnReason) -> Answer {
         incident: None,
         group: true,
         demo: false,
+        feedback: (reason == TurnReason::FinalAnswer).then(|| TurnId::new("turn_1")),
         at: Millis(0),
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionId, ActionStatus, AttachmentKind, DecisionKind, EffectClass, GateId, GateKind, StepStatus, TurnReason};
+use super::{ActionId, ActionStatus, AttachmentKind, DecisionKind, EffectClass, GateId, GateKind, StepStatus, TurnReason, FeedbackValue};
 
 /// Phase tag of an event, for the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,6 +178,8 @@ pub enum Event {
         resumed_reason: ResumedReason,
         steps_remaining: u64,
     },
+    /// Somebody said whether the answer helped. It comes after the end of the turn.
+    Feedback { value: FeedbackValue },
 }
 
 impl Event {
@@ -204,7 +206,8 @@ impl Event {
             | Self::Reminded { .. }
             | Self::Escalated { .. }
             | Self::Delegated { .. }
-            | Self::TurnResumed { .. } => None,
+            | Self::TurnResumed { .. }
+            | Self::Feedback { .. } => None,
         }
     }
 }

@@ -107,6 +107,15 @@ impl ChannelKind {
         }
     }
 
+    /// Has it a place beside the chat that shows how a task stands?
+    #[must_use]
+    pub fn has_sessions(self) -> bool {
+        match self {
+            Self::Slack => true,
+            Self::Lark | Self::Console => false,
+        }
+    }
+
     /// Does `id` name a group of people here: a Slack user group (`S…`) or a Lark department (`od-…`)?
     #[must_use]
     pub fn is_group(self, id: &str) -> bool {
@@ -179,6 +188,13 @@ impl Conversation {
             thread: String::new(),
             ..self.clone()
         }
+    }
+
+    /// May a press in this place be one in `there`? Not every platform tells tenant and chat with a press; what it tells must fit.
+    #[must_use]
+    pub fn may_be(&self, there: &Self) -> bool {
+        let fits = |here: &str, there: &str| here.is_empty() || here == there;
+        self.channel == there.channel && self.app == there.app && fits(&self.tenant, &there.tenant) && fits(&self.chat, &there.chat)
     }
 
     /// The lane of `user` in this conversation.

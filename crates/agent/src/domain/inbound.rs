@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::{ActionId, ChatMessage, Conversation, FileRef, GateId, Millis};
+use super::{ActionId, ChatMessage, Conversation, FileRef, GateId, Millis, FeedbackValue, TurnId};
 
 /// One verified thing that came in. Identity (`sender`, `conversation`) comes from the signed envelope only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -300,6 +300,8 @@ pub enum ClickVerb {
     Reject,
     /// Ask for the same plan again, after its review expired.
     AskAgain,
+    /// What they think of an answer.
+    Feedback(FeedbackValue),
     /// A value that no card of ours carries.
     Unknown,
 }
@@ -312,4 +314,6 @@ pub enum ClickTarget {
     Gate(GateId),
     /// One proposed action.
     Action(ActionId),
+    /// The answer of a turn.
+    Turn(TurnId),
 }

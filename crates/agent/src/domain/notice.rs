@@ -82,6 +82,8 @@ pub enum Notice {
     Rejected {},
     /// The answer was passed on.
     Answered {},
+    /// What you think of the answer is noted.
+    FeedbackNoted {},
     /// Somebody was first.
     AlreadyDecided {
         kind: DecisionKind,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Absence, ActionId, ApprovalMode, Approvers, AskedAgain, CardCopy, Complexity, Decision, DeclaredCall, GateId, Grant, LeftOut, Limit,
-    Millis, Notice, Step, StepStatus, TurnReason, TurnStatus,
+    Millis, Notice, Step, StepStatus, TurnId, TurnReason, TurnStatus,
 };
 
 pub use approval::{ActionView, ApprovalCard};
@@ -68,6 +68,11 @@ pub enum OutboxOp {
         /// not know this member put the mark there once more, which changes nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         undoes: Option<String>,
+    },
+    /// How a task stands, where the platform has a place for that beside the chat.
+    Session {
+        /// How it stands.
+        status: SessionStatus,
     },
 }
 
@@ -153,6 +158,41 @@ pub enum ReactionMark {
     Done,
     /// Did not work out.
     Failed,
+}
+
+/// How the task stands that a thread or a direct chat is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionStatus {
+    /// It is being worked on.
+    Processing,
+    /// A person is waited for.
+    Suspended,
+    /// Nothing is under way.
+    Active,
+}
+
+impl SessionStatus {
+    /// How a turn of this status stands. `None`: it has not begun.
+    #[must_use]
+    pub fn of(status: TurnStatus) -> Option<Self> {
+        match status {
+            TurnStatus::Queued => None,
+            TurnStatus::Running => Some(Self::Processing),
+            TurnStatus::Paused => Some(Self::Suspended),
+            TurnStatus::Completed | TurnStatus::Failed | TurnStatus::Cancelled => Some(Self::Active),
+        }
+    }
+
+    /// Slack's word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Processing => "processing",
+            Self::Suspended => "suspended",
+            Self::Active => "active",
+        }
+    }
 }
 
 /// How a card stands.
@@ -406,6 +446,9 @@ pub struct Answer {
     pub group: bool,
     /// Written by the demo model.
     pub demo: bool,
+    /// The turn that people may say of whether its answer helped. `None` means that nobody is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<TurnId>,
     /// When it was made.
     pub at: Millis,
 }

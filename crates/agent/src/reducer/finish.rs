@@ -200,6 +200,7 @@ impl Reducer<'_> {
                 incident: end.incident,
                 group: state.group,
                 demo: state.demo,
+                feedback: None,
                 at: self.env.now,
             })),
         }

@@ -37,6 +37,8 @@ pub(super) fn check_blocks(faults: &mut Faults, blocks: &[Value], in_view: bool)
             }
             ("actions", _) => actions(faults, &at, block),
             ("rich_text", _) => check_rich_text(faults, &at, block),
+            ("plan", false) => plan(faults, &at, block),
+            ("context_actions", false) => context_actions(faults, &at, block),
             ("markdown", false) => {
                 faults.known(&at, block, &["type", "block_id", "text"]);
                 faults.string(&at, block, "text", 12_000);
@@ -50,6 +52,64 @@ pub(super) fn check_blocks(faults: &mut Faults, blocks: &[Value], in_view: bool)
         }
     }
     faults.at_most("tables", tables, 1);
+}
+
+/// Statuses of a task.
+const STATUSES: [&str; 4] = ["pending", "in_progress", "complete", "error"];
+
+fn plan(faults: &mut Faults, at: &str, block: &Value) {
+    faults.known(at, block, &["type", "block_id", "title", "tasks"]);
+    faults.string(at, block, "title", 150);
+    let mut ids = HashSet::new();
+    for (number, task) in faults.list(at, block, "tasks", 50).iter().enumerate() {
+        let at = format!("{at} task {number}");
+        const KNOWN: [&str; 7] = ["type", "task_id", "title", "status", "details", "output", "sources"];
+        if task["type"] != "task_card" || !faults.known(&at, task, &KNOWN) {
+            faults.add(&at, "a task that is no task_card");
+            continue;
+        }
+        let id = faults.string(&at, task, "task_id", 255);
+        if !ids.insert(id) {
+            faults.add(&at, format_args!("task_id {id} is used twice"));
+        }
+        let title = faults.string(&at, task, "title", 150);
+        if title.contains("<!") || title.contains("<@") {
+            faults.add(&at, "a title that looks like a mention");
+        }
+        faults.string(&at, task, "status", 20);
+        faults.one_of(&at, task, "status", &STATUSES);
+        for member in ["details", "output"] {
+            let rich = &task[member];
+            if !rich.is_null() && rich["type"] != "rich_text" {
+                faults.add(&at, format_args!("{member} is no rich text"));
+            } else if !rich.is_null() {
+                check_rich_text(faults, &at, rich);
+            }
+        }
+        if !task["sources"].is_null() {
+            faults.add(&at, "sources, which we do not make");
+        }
+    }
+}
+
+/// Of its elements only the pair of thumbs is known.
+fn context_actions(faults: &mut Faults, at: &str, block: &Value) {
+    faults.known(at, block, &["type", "block_id", "elements"]);
+    for element in faults.list(at, block, "elements", 5) {
+        let known = ["type", "action_id", "positive_button", "negative_button"];
+        if element["type"] != "feedback_buttons" || !faults.known(at, element, &known) {
+            faults.add(at, "an element that is no feedback_buttons");
+            continue;
+        }
+        faults.string(at, element, "action_id", 255);
+        for name in ["positive_button", "negative_button"] {
+            let (at, button) = (format!("{at} {name}"), &element[name]);
+            if faults.known(&at, button, &["text", "value", "accessibility_label"]) {
+                faults.plain(&at, &button["text"], 75);
+                faults.string(&at, button, "value", 2000);
+            }
+        }
+    }
 }
 
 fn section(faults: &mut Faults, at: &str, block: &Value) {

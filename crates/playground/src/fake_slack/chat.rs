@@ -185,6 +185,39 @@ fn marked<'a>(shared: &Shared, arguments: &'a Value) -> Result<(&'a str, &'a str
     Ok((ts, name))
 }
 
+/// `agents.sessions.setStatus`.
+pub(super) fn set_status(shared: &Shared, arguments: &Value) -> Answer {
+    known(arguments, &["channel_id", "status", "thread_ts", "title", "initiator_user_id"])?;
+    let (channel, status) = (text(arguments, "channel_id")?, text(arguments, "status")?);
+    if !["processing", "active", "suspended", "closed"].contains(&status) {
+        return Err(Refusal::objection("invalid_status", status));
+    }
+    if thread(shared, channel, arguments)?.is_none() && !channel.starts_with('D') {
+        return Err(Refusal::objection("thread_ts_required", channel));
+    }
+    Ok(json!({ "status": status, "agent_status": status }))
+}
+
+/// `assistant.threads.setSuggestedPrompts`: up to four, in the chat with the bot.
+pub(super) fn suggest(shared: &Shared, arguments: &Value) -> Answer {
+    known(arguments, &["channel_id", "thread_ts", "prompts", "title"])?;
+    let channel = text(arguments, "channel_id")?;
+    if !channel.starts_with('D') {
+        return Err(Refusal::objection("channel_not_found", channel));
+    }
+    thread(shared, channel, arguments)?;
+    let prompts = arguments["prompts"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !(1..=4).contains(&prompts.len()) {
+        return Err(Refusal::objection("invalid_arguments", format!("{} prompts", prompts.len())));
+    }
+    for prompt in prompts {
+        known(prompt, &["title", "message"])?;
+        text(prompt, "title")?;
+        text(prompt, "message")?;
+    }
+    Ok(json!({}))
+}
+
 /// Text and blocks, if the platform takes them.
 fn content(arguments: &Value) -> Answer {
     let problems = check_message(arguments);

@@ -120,6 +120,8 @@ fn act(shared: &Shared, method: &str, arguments: &Value, headers: &HeaderMap) ->
         "files.getUploadURLExternal" => files::address(shared, arguments, headers),
         "files.completeUploadExternal" => files::complete(shared, arguments),
         "files.info" => files::info(shared, arguments, headers),
+        "agents.sessions.setStatus" => chat::set_status(shared, arguments),
+        "assistant.threads.setSuggestedPrompts" => chat::suggest(shared, arguments),
         other => Err(Refusal::objection("unknown_method", other)),
     }
 }
@@ -146,6 +148,8 @@ fn endpoint(method: &str, arguments: &Value) -> &'static str {
         "files.getUploadURLExternal" => "address",
         "files.completeUploadExternal" => "complete",
         "files.info" => "info",
+        "agents.sessions.setStatus" => "session",
+        "assistant.threads.setSuggestedPrompts" => "suggest",
         _ => "unknown",
     }
 }

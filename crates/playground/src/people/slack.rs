@@ -110,9 +110,13 @@ impl SlackPeople {
     /// `block_actions` of a button that is spelled as Lark carries it.
     pub(super) fn tap(&self, user: &str, chat: &str, card: &str, value: &Value) -> Event {
         let verb = value["action"].as_str().unwrap_or_default();
-        let (action, id) = match value["action_id"].as_str() {
-            Some(id) => (format!("action_{verb}"), id),
-            None => (format!("plan_{verb}"), value["review_id"].as_str().unwrap_or_default()),
+        let (kind, action, id) = match (value["action_id"].as_str(), value["turn_id"].as_str(), verb.split_once('_')) {
+            (Some(id), _, _) => ("button", format!("action_{verb}"), id.to_owned()),
+            (None, Some(turn), Some((name, said))) => ("feedback_buttons", name.to_owned(), format!("{said}_{turn}")),
+            _ => {
+                let id = value["review_id"].as_str().unwrap_or_default();
+                ("button", format!("plan_{verb}"), id.to_owned())
+            }
         };
         let root = self.workspace.root_of(card).unwrap_or_default();
         let mut container = json!({ "type": "message", "message_ts": card, "channel_id": chat, "is_ephemeral": false });
@@ -127,7 +131,7 @@ impl SlackPeople {
             "state": { "values": {} }, "response_url": "https://hooks.slack.com/actions/T0TEAM/1/a",
             "actions": [{
                 "action_id": action, "block_id": "b1", "text": { "type": "plain_text", "text": "button", "emoji": true },
-                "value": id, "type": "button", "action_ts": self.workspace.stamp("", None, None),
+                "value": id, "type": kind, "action_ts": self.workspace.stamp("", None, None),
             }],
         }))
     }

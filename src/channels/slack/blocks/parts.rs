@@ -1,10 +1,11 @@
 //! The blocks and elements that we use, one constructor each.
 
-use countersign_agent::domain::digest128;
+use countersign_agent::domain::{FeedbackValue, TurnId, digest128};
 use serde_json::{Value, json};
 
-use crate::channels::card::{Button, ButtonStyle};
+use crate::channels::card::{Button, ButtonStyle, FeedbackButtons};
 use crate::channels::slack::escape;
+use crate::channels::slack::interactions::FEEDBACK;
 
 /// Elements of one line of rich text.
 type Elements = Vec<Value>;
@@ -110,6 +111,35 @@ pub(super) fn button(action: &str, value: &str, button: &Button) -> Value {
         }
     }
     drawn
+}
+
+/// The pair under an answer. The platform draws the two as thumbs.
+pub(super) fn feedback(turn: &TurnId, FeedbackButtons { up, down }: &FeedbackButtons) -> Value {
+    let one = |said: FeedbackValue, button: &Button| {
+        let value = format!("{}_{turn}", said.as_str());
+        json!({"text": plain(&button.label), "value": value})
+    };
+    let pair = json!({
+        "type": "feedback_buttons",
+        "action_id": FEEDBACK,
+        "positive_button": one(FeedbackValue::Up, up),
+        "negative_button": one(FeedbackValue::Down, down),
+    });
+    json!({"type": "context_actions", "block_id": "feedback", "elements": [pair]})
+}
+
+/// A plan with its tasks.
+pub(super) fn plan(title: &str, tasks: Vec<Value>) -> Value {
+    json!({"type": "plan", "block_id": "steps", "title": title, "tasks": tasks})
+}
+
+/// A task of a plan; title and details are inert already.
+pub(super) fn task(number: usize, title: &str, status: &str, details: Vec<Elements>) -> Value {
+    let mut task = json!({"type": "task_card", "task_id": format!("step_{number}"), "title": title, "status": status});
+    if !details.is_empty() {
+        task["details"] = json!({"type": "rich_text", "elements": [lines(details)]});
+    }
+    task
 }
 
 /// Ticked boxes: the id of each, and the foreign line beside it. The platform takes ten, of 75 characters each.

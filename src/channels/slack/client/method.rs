@@ -44,6 +44,10 @@ pub(super) enum Method {
     CompleteUpload,
     /// `files.info`.
     FileInfo,
+    /// `agents.sessions.setStatus`.
+    SetSession,
+    /// `assistant.threads.setSuggestedPrompts`.
+    SetPrompts,
 }
 
 /// "Generally one a second and channel, short bursts are fine."
@@ -70,6 +74,11 @@ const PERSON: &[(&str, Rate)] = &[("users.info", tier(700, 29))];
 const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
 /// Tier 3.
 const DIRECT: &[(&str, Rate)] = &[("conversations.open", tier(1200, 4))];
+
+/// Tier 3.
+const SESSIONS: &[(&str, Rate)] = &[("agents.sessions.setStatus", tier(1200, 9))];
+/// Tier 3.
+const PROMPTS: &[(&str, Rate)] = &[("assistant.threads.setSuggestedPrompts", tier(1200, 9))];
 
 /// Tier 2, 20 a minute.
 const GROUPS: &[(&str, Rate)] = &[("usergroups.users.list", tier(3000, 4))];
@@ -111,12 +120,17 @@ impl Method {
             Self::UploadUrl => "files.getUploadURLExternal",
             Self::CompleteUpload => "files.completeUploadExternal",
             Self::FileInfo => "files.info",
+            Self::SetSession => "agents.sessions.setStatus",
+            Self::SetPrompts => "assistant.threads.setSuggestedPrompts",
         }
     }
 
     /// Does it take JSON? The older methods take forms only.
     pub(super) fn takes_json(self) -> bool {
-        matches!(self, Self::Post | Self::Update | Self::Whisper | Self::OpenView | Self::OpenDirect)
+        matches!(
+            self,
+            Self::Post | Self::Update | Self::Whisper | Self::OpenView | Self::OpenDirect | Self::SetSession | Self::SetPrompts
+        )
     }
 
     /// Its rates in `chat`. A form must open within three seconds of the click: that call never waits.
@@ -133,6 +147,8 @@ impl Method {
             Self::GroupMembers => GROUPS,
             Self::OpenDirect => DIRECT,
             Self::UploadUrl | Self::CompleteUpload | Self::FileInfo => FILES,
+            Self::SetSession => SESSIONS,
+            Self::SetPrompts => PROMPTS,
             Self::Post | Self::OpenView | Self::Identity | Self::OpenSocket => &[],
         };
         Rates {

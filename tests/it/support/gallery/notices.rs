@@ -25,6 +25,7 @@ pub fn notices() -> Vec<Notice> {
         Notice::Cancelled {},
         Notice::Rejected {},
         Notice::Answered {},
+        Notice::FeedbackNoted {},
         Notice::AlreadyDecided {
             in_place_of: None,
             kind: DecisionKind::Approve,

@@ -1,0 +1,96 @@
+//! What Slack shows beside the messages: how a task stands, and what a person may ask for. Nothing depends on it.
+
+use countersign_playground::{Fault, Snapshot};
+use serde_json::{Value, json};
+
+use crate::support::platform::On;
+use crate::support::scripts::reporter;
+use crate::support::world::{GROUP, World};
+
+const ON: On = On::Slack;
+
+fn bodies(seen: &Snapshot, endpoint: &str) -> Vec<Value> {
+    let calls = seen.calls.iter().filter(|call| call.endpoint == endpoint);
+    calls.map(|call| call.body.clone()).collect()
+}
+
+/// Asks for the notes in a group and approves the plan; gives the request once the task is done.
+async fn carried_out(world: &World) -> String {
+    let (c, u) = (ON.chat("c1"), ON.user("u1"));
+    let request = world.say(u, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    world.tap(u, c, &card, "approve", None).await;
+    world.hears(c, "全部完成").await;
+    request
+}
+
+/// reach §3: the thread shows that the task works, that it waits for a person, and at the end that nothing is under way.
+#[tokio::test]
+async fn a_thread_shows_how_its_task_stands() {
+    let world = World::start_on(ON, &[], reporter).await;
+    let request = carried_out(&world).await;
+    let told = world
+        .seen("the last status", |seen| {
+            let told = bodies(seen, "session");
+            told.last().is_some_and(|last| last["status"] == "active").then_some(told)
+        })
+        .await;
+    let statuses: Vec<&Value> = told.iter().map(|body| &body["status"]).collect();
+    assert_eq!(statuses, ["processing", "suspended", "processing", "active"]);
+    for body in &told {
+        assert_eq!((&body["channel_id"], &body["thread_ts"]), (&json!(ON.chat("c1")), &json!(request)));
+    }
+    world.end().await;
+}
+
+/// reach §3: a workspace without such a place is asked once, and no task suffers.
+#[tokio::test]
+async fn a_workspace_without_sessions_is_asked_once() {
+    let world = World::start_on(ON, &[], reporter).await;
+    world.chat.fault("session", Fault::Error("feature_disabled"));
+    carried_out(&world).await;
+    crate::support::quiet::quiet(&world).await;
+    assert_eq!(world.chat.snapshot().count("session"), 1);
+    world.end().await;
+}
+
+/// reach §3: what was not told when the process was killed is told by the next one, so no task seems to go on after its end.
+#[tokio::test]
+async fn a_task_that_ended_is_told_after_a_kill() {
+    let mut world = World::process_on(ON, &[], Some("answer_posted"), reporter).await;
+    let (c, u) = (ON.chat("c1"), ON.user("u1"));
+    world.chat.hold("session");
+    world.say(u, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    world.tap(u, c, &card, "approve", None).await;
+    world.ended().await;
+    world.chat.release("session");
+    world.restart_process(None);
+    world
+        .seen("the last status", |seen| {
+            bodies(seen, "session").last().filter(|last| last["status"] == "active").map(|_| ())
+        })
+        .await;
+    world.end().await;
+}
+
+/// reach §3: whom the channel serves is offered up to four prompts on opening the chat with the bot, once a day.
+#[tokio::test]
+async fn who_opens_the_chat_is_offered_prompts_once() {
+    let (u, other) = (ON.user("u1"), ON.user("u2"));
+    let world = World::start_on(ON, &[("CHAT__ALLOWED_USERS", &format!("[{u}]"))], reporter).await;
+    let open = |user: &str, tab: &str| {
+        let event = json!({ "user": user, "channel": ON.direct("d1"), "tab": tab, "event_ts": "1780000000.000100" });
+        world.tenant.other("app_home_opened", event)
+    };
+    for (user, tab) in [(other, "messages"), (u, "about"), (u, "messages"), (u, "messages")] {
+        world.push(&open(user, tab)).await;
+    }
+    let offered = world.seen("prompts", |seen| bodies(seen, "suggest").first().cloned()).await;
+    assert_eq!(offered["channel_id"], ON.direct("d1"));
+    assert_eq!(offered["prompts"].as_array().unwrap().len(), 4);
+    // The next word comes after whatever the events before it led to.
+    carried_out(&world).await;
+    assert_eq!(world.chat.snapshot().count("suggest"), 1);
+    world.end().await;
+}
