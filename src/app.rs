@@ -22,7 +22,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::channels::{
-    Channel, ConsoleChannel, Dialer, LarkClient, LarkHook, LarkSockets, SlackClient, SlackHook, SlackSockets, SocketPlatform, is_this_machine,
+    Channel, ConsoleChannel, Dialer, LarkClient, LarkHook, LarkSockets, SlackClient, SlackHook, SlackSockets, SocketPlatform,
+    is_this_machine,
 };
 use crate::config::{Boot, EventDelivery, Live, Reloader, Settings};
 use crate::conversation::Conversations;

@@ -13,8 +13,8 @@ mod surroundings;
 pub use chat_tools::ChatTools;
 pub use inspect::{Details, plan_of};
 pub use runner::{ModelSource, Runner, RunnerParts};
-pub use surroundings::{Request, Surroundings};
 pub use send_file::{FileSender, SEND_FILE, send_file_spec};
+pub use surroundings::{Request, Surroundings};
 
 use std::time::Duration;
 

@@ -49,12 +49,7 @@ pub struct PlatformSurroundings {
 impl PlatformSurroundings {
     /// Reads from `platforms`, as `settings` say; stores in `attachments`, for the time `retention`.
     #[must_use]
-    pub fn new(
-        platforms: Vec<Arc<dyn Channel>>,
-        settings: Settings,
-        attachments: Option<Arc<Attachments>>,
-        retention: Duration,
-    ) -> Self {
+    pub fn new(platforms: Vec<Arc<dyn Channel>>, settings: Settings, attachments: Option<Arc<Attachments>>, retention: Duration) -> Self {
         Self {
             platforms,
             settings,
@@ -135,7 +130,9 @@ impl PlatformSurroundings {
         }
         match answered {
             Ok(answered) => {
-                found.files.extend(answered.last().into_iter().flat_map(|message| message.files.clone()));
+                found
+                    .files
+                    .extend(answered.last().into_iter().flat_map(|message| message.files.clone()));
                 found.context.answered = answered;
             }
             Err(error) => missing.push(unread(kind, "the message that the request answers", &error)),
@@ -274,7 +271,8 @@ mod tests {
     /// that were said something about, do not.
     #[test]
     fn files_before_the_words_belong_to_them() {
-        let ids = |before: &[ChatMessage]| -> Vec<String> { files_before(before, Millis(1_000_000)).into_iter().map(|file| file.id).collect() };
+        let ids =
+            |before: &[ChatMessage]| -> Vec<String> { files_before(before, Millis(1_000_000)).into_iter().map(|file| file.id).collect() };
         let one = message(900_000, "[file]", &["f1"], false);
         let two = message(950_000, "", &["f2", "f3"], false);
         let seen = message(951_000, "I see the file.", &[], true);

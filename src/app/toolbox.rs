@@ -67,7 +67,9 @@ pub(super) fn chat_tools(
             return Vec::new();
         };
         let history: Arc<dyn Tool> = Arc::new(ChatHistory::new(Arc::clone(channel), place.clone(), clock.clone()));
-        std::iter::once(history).chain(files.iter().map(|files| files.tool_in(place))).collect()
+        std::iter::once(history)
+            .chain(files.iter().map(|files| files.tool_in(place)))
+            .collect()
     };
     Ok(ChatTools {
         specs: chat_specs(boot),

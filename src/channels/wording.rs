@@ -5,8 +5,8 @@ mod audience;
 use serde_json::{Value, json};
 
 use countersign_agent::domain::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Limit, Locale, Millis, Notice, PlanCard,
-    PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Limit, Locale, Millis,
+    Notice, PlanCard, PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason,
 };
 use countersign_agent::template::Templates;
 

@@ -201,7 +201,7 @@ fn operation(row: &OutboxRow) -> Option<OutboxOp> {
     let mut op = row.new.op.clone();
     match &mut op {
         OutboxOp::Patch { target, .. } | OutboxOp::React { undoes: Some(target), .. } => target.clone_from(row.target_message.as_ref()?),
-        OutboxOp::Post { .. } | OutboxOp::React { undoes: None, .. } => (),
+        OutboxOp::Post { .. } | OutboxOp::React { undoes: None, .. } | OutboxOp::Session { .. } => (),
     }
     Some(op)
 }

@@ -30,7 +30,7 @@ pub(super) fn file_of(row: &OutboxRow) -> Option<&FileView> {
             content: Outbound::File(file),
             ..
         } => Some(file),
-        OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } => None,
+        OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => None,
     }
 }
 

@@ -19,7 +19,9 @@ impl Runner {
     pub(super) async fn begin_next(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<(TurnRow, Turn)>, WorkError> {
         loop {
             let mut read = self.ledger.read().await?;
-            let Some(task) = read.next_task(lease).await? else { return Ok(None) };
+            let Some(task) = read.next_task(lease).await? else {
+                return Ok(None);
+            };
             let bot = read.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
             drop(read);
             // No transaction waits for a platform.

@@ -76,7 +76,8 @@ impl PlatformSurroundings {
             match taken {
                 Ok(taken) => {
                     (received.media_type, received.bytes) = (taken.media_type, Some(taken.bytes));
-                    self.use_content(&mut gathered, &mut received, &mut room, place, show, taken.path, taken.content).await;
+                    self.use_content(&mut gathered, &mut received, &mut room, place, show, taken.path, taken.content)
+                        .await;
                 }
                 Err(problem) => received.outcome = FileOutcome::Refused(problem),
             }
@@ -137,14 +138,22 @@ impl PlatformSurroundings {
         };
         // A page to sign in at has another length than the file whose place it takes.
         if file.bytes.is_some_and(|bytes| bytes != taken.bytes) {
-            warn!(inbox = request.inbox_id, announced = file.bytes, came = taken.bytes, "something else came than the file");
+            warn!(
+                inbox = request.inbox_id,
+                announced = file.bytes,
+                came = taken.bytes,
+                "something else came than the file"
+            );
             return Err(FileProblem::WrongContent);
         }
         Ok(taken)
     }
 
     /// What the model gets of a file that came.
-    #[expect(clippy::too_many_arguments, reason = "it splits what was taken between the two places that keep it")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "it splits what was taken between the two places that keep it"
+    )]
     async fn use_content(
         &self,
         gathered: &mut Gathered,
@@ -264,7 +273,9 @@ fn is_text(file: &FileRef) -> bool {
 }
 
 fn ending(name: &str) -> String {
-    name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default()
+    name.rsplit_once('.')
+        .map(|(_, ending)| ending.to_ascii_lowercase())
+        .unwrap_or_default()
 }
 
 fn count(file: &ReceivedFile) {

@@ -55,7 +55,9 @@ fn draw(bytes: Vec<u8>) -> Option<Picture> {
         opened = opened.resize(MAX_SIDE, MAX_SIDE, FilterType::Triangle);
     }
     let mut drawn = Vec::new();
-    on_white(&opened).write_with_encoder(JpegEncoder::new_with_quality(&mut drawn, QUALITY)).ok()?;
+    on_white(&opened)
+        .write_with_encoder(JpegEncoder::new_with_quality(&mut drawn, QUALITY))
+        .ok()?;
     Some(of("image/jpeg", &drawn))
 }
 

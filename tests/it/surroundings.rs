@@ -26,7 +26,10 @@ fn first_request(world: &World) -> Vec<String> {
 fn request(world: &World, number: usize) -> Vec<String> {
     let request: &Value = &world.model.seen()[number].body;
     let messages = request["messages"].as_array().unwrap().iter();
-    messages.filter(|message| message["role"] == "user").map(|message| words(&message["content"])).collect()
+    messages
+        .filter(|message| message["role"] == "user")
+        .map(|message| words(&message["content"]))
+        .collect()
 }
 
 /// The words of a content, whatever stands beside them.

@@ -57,7 +57,8 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::{AwayProblem, Barrier, Notice, StandingLine};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView, QuestionCard, ReactionMark, StepView, SessionStatus,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
+    QuestionCard, ReactionMark, SessionStatus, StepView,
 };
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};
 pub use plan::{Complexity, LeftOut, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};

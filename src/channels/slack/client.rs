@@ -14,7 +14,7 @@ mod search;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, ChatMessage, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark, Conversation, SessionStatus};
+use countersign_agent::domain::{ChannelKind, ChatMessage, Conversation, FileRef, Millis, Outbound, OutboxOp, ReactionMark, SessionStatus};
 use countersign_agent::template::Templates;
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret as _, SecretString};

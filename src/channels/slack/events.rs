@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use super::chat_message::{files, quoted};
 use super::text::SlackText;
 use super::wire::{
-    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, Member, Message, Reacted, Version, first_id, has_items, is_there, moment, HomeOpened, ThreadStarted,
+    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, HomeOpened, Member, Message, Reacted, ThreadStarted, Version,
+    first_id, has_items, is_there, moment,
 };
 use super::{SLACK_APP, SlackReceived};
 use crate::channels::Refusal;

@@ -132,7 +132,7 @@ impl Tx {
             let target = match &row.new.op {
                 OutboxOp::Patch { target, .. } => Some(target),
                 OutboxOp::React { undoes, .. } => undoes.as_ref(),
-                OutboxOp::Post { .. } => None,
+                OutboxOp::Post { .. } | OutboxOp::Session { .. } => None,
             };
             if let Some(target) = target {
                 let post = sqlx::query("SELECT platform_id, conversation FROM outbox WHERE key = $1")

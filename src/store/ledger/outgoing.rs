@@ -43,7 +43,9 @@ impl Read {
         };
         match row.json("body")? {
             OutboxOp::Post { content, .. } => Ok(Some((state, content))),
-            OutboxOp::Patch { .. } | OutboxOp::React { .. } => Err(StoreError::Corrupt(format!("the post {key} is none"))),
+            OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => {
+                Err(StoreError::Corrupt(format!("the post {key} is none")))
+            }
         }
     }
 

@@ -25,8 +25,8 @@ on_both! {
 /// A PNG of one pixel.
 const PIXEL: &[u8] = &[
     0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, b'I', b'H', b'D', b'R', 0, 0, 0, 1, 0, 0, 0, 1, 8, 6, 0, 0, 0, 0x1f,
-    0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, b'I', b'D', b'A', b'T', 0x78, 0x9c, 0x63, 0xf8, 0xcf, 0xc0, 0xf0, 0x1f, 0, 5, 0, 1, 0xff, 0x89,
-    0x99, 0x3d, 0x1d, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
+    0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, b'I', b'D', b'A', b'T', 0x78, 0x9c, 0x63, 0xf8, 0xcf, 0xc0, 0xf0, 0x1f, 0, 5, 0, 1, 0xff, 0x89, 0x99,
+    0x3d, 0x1d, 0, 0, 0, 0, b'I', b'E', b'N', b'D', 0xae, 0x42, 0x60, 0x82,
 ];
 
 /// Sends one file and asks for something about it: with it on Slack; on Lark, where a message is a file or words, in reply to it.
@@ -42,7 +42,17 @@ async fn ask_about_all(world: &World, files: &[(&str, countersign_playground::Pl
         On::Lark => {
             let asked = To { mention: false, ..to };
             let message = world.sends(on.user("u1"), chat, "", asked, files).await;
-            world.say(on.user("u1"), chat, "看看这个", To { reply_to: Some(&message), ..to }).await;
+            world
+                .say(
+                    on.user("u1"),
+                    chat,
+                    "看看这个",
+                    To {
+                        reply_to: Some(&message),
+                        ..to
+                    },
+                )
+                .await;
         }
     }
 }
@@ -72,7 +82,12 @@ async fn a_file_is_stored_and_named(on: On) {
     let turns = world.api.get("/api/v1/turns?status=all").await;
     let id = turns["items"][0]["id"].as_str().unwrap();
     let events = world.api.get(&format!("/api/v1/turns/{id}/events")).await;
-    let told = events["items"].as_array().unwrap().iter().find(|event| event["type"] == "attachment").unwrap();
+    let told = events["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|event| event["type"] == "attachment")
+        .unwrap();
     assert_eq!(told["data"], json!({"name": "报告.csv", "bytes": 8, "kind": "in"}));
     world.end().await;
 }
@@ -80,7 +95,13 @@ async fn a_file_is_stored_and_named(on: On) {
 /// design: issue I part C, without a workspace a text of up to 64 KiB goes into the request; anything else is refused, and the person is told.
 async fn without_a_workspace_a_short_text_is_read(on: On) {
     let world = World::start_on(on, &[("TOOLS__WORKSPACE", "")], |_| say("好的。")).await;
-    ask_about(&world, "F1", file("a.txt", "text/plain", "第一行\n</attached-files>".as_bytes()), GROUP).await;
+    ask_about(
+        &world,
+        "F1",
+        file("a.txt", "text/plain", "第一行\n</attached-files>".as_bytes()),
+        GROUP,
+    )
+    .await;
     let block = answered(&world, GROUP).await;
     assert!(block.contains("text_of_file_1:\n  第一行\n  &lt;/attached-files&gt;\n"), "{block}");
     world.end().await;
@@ -105,12 +126,23 @@ async fn files_can_be_switched_off(on: On) {
 /// design: issue I part C, what is larger than the limit is not stored, whatever its length was said to be.
 async fn a_file_that_is_too_large_is_refused(on: On) {
     let world = World::start_on(on, &[("CHAT__MAX_FILE_MB", "1")], |_| say("好的。")).await;
-    ask_about(&world, "F1", file("big.bin", "application/octet-stream", &vec![7; (1 << 20) + 1]), GROUP).await;
+    ask_about(
+        &world,
+        "F1",
+        file("big.bin", "application/octet-stream", &vec![7; (1 << 20) + 1]),
+        GROUP,
+    )
+    .await;
     world.hears(on.chat("c1"), "超过 1 MB").await;
     let block = answered(&world, GROUP).await;
     assert!(block.contains("not taken: it is larger than 1 MB"), "{block}");
     let left = std::fs::read_dir(world.folder.path().join("workspace/attachments"));
-    let left: usize = left.into_iter().flatten().flatten().map(|task| std::fs::read_dir(task.path()).unwrap().count()).sum();
+    let left: usize = left
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|task| std::fs::read_dir(task.path()).unwrap().count())
+        .sum();
     assert_eq!(left, 0, "no part of it is left");
     world.end().await;
 }
@@ -132,7 +164,10 @@ async fn a_picture_is_shown_to_a_model_that_sees(on: On) {
     let pictures = |world: &World| {
         let request: &Value = &world.model.seen()[0].body;
         let messages = request["messages"].as_array().unwrap().clone();
-        let parts = messages.into_iter().filter_map(|message| message["content"].as_array().cloned()).flatten();
+        let parts = messages
+            .into_iter()
+            .filter_map(|message| message["content"].as_array().cloned())
+            .flatten();
         parts.filter(|part| part["type"] == "image_url").collect::<Vec<_>>()
     };
     let world = World::start_on(on, &[("MODEL__VISION", "true")], |_| say("好的。")).await;
@@ -141,7 +176,13 @@ async fn a_picture_is_shown_to_a_model_that_sees(on: On) {
     assert!(block.contains("its picture follows"), "{block}");
     let shown = pictures(&world);
     assert_eq!(shown.len(), 1);
-    assert!(shown[0]["image_url"]["url"].as_str().unwrap().starts_with("data:image/png;base64,iVBOR"), "{shown:?}");
+    assert!(
+        shown[0]["image_url"]["url"]
+            .as_str()
+            .unwrap()
+            .starts_with("data:image/png;base64,iVBOR"),
+        "{shown:?}"
+    );
     world.end().await;
     let world = World::start_on(on, &[], |_| say("好的。")).await;
     ask_about(&world, "F1", file("a.png", "image/png", PIXEL), GROUP).await;
@@ -154,7 +195,14 @@ async fn a_picture_is_shown_to_a_model_that_sees(on: On) {
 /// design: issue I part C, a file that the platform does not give costs the task nothing: person and model are told.
 async fn a_file_that_the_platform_does_not_give_is_told(on: On) {
     let world = World::start_on(on, &[], |_| say("好的。")).await;
-    world.chat.fault("file", Fault::Answer { status: 403, code: 99_991_672, header: None });
+    world.chat.fault(
+        "file",
+        Fault::Answer {
+            status: 403,
+            code: 99_991_672,
+            header: None,
+        },
+    );
     ask_about(&world, "F1", file("a.txt", "text/plain", b"abc"), GROUP).await;
     world.hears(on.chat("c1"), "没能取到").await;
     assert!(answered(&world, GROUP).await.contains("the platform did not give it"));
@@ -166,7 +214,10 @@ async fn a_name_leads_nowhere(on: On) {
     let world = World::start_on(on, &[], |_| say("好的。")).await;
     ask_about(&world, "F1", file("../../evil.zip", "application/zip", b"PK\x03\x04"), GROUP).await;
     let block = answered(&world, GROUP).await;
-    assert!(path(&block).starts_with("attachments/") && path(&block).ends_with("/evil.zip"), "{block}");
+    assert!(
+        path(&block).starts_with("attachments/") && path(&block).ends_with("/evil.zip"),
+        "{block}"
+    );
     assert!(!world.folder.path().join("evil.zip").exists());
     world.end().await;
 }
@@ -176,7 +227,10 @@ async fn a_name_leads_nowhere(on: On) {
 async fn thirty_files() {
     let world = World::start_on(On::Slack, &[], |_| say("好的。")).await;
     let names: Vec<String> = (1..=30).map(|number| format!("F{number}")).collect();
-    let files: Vec<_> = names.iter().map(|name| (name.as_str(), file(&format!("{name}.txt"), "text/plain", name.as_bytes()))).collect();
+    let files: Vec<_> = names
+        .iter()
+        .map(|name| (name.as_str(), file(&format!("{name}.txt"), "text/plain", name.as_bytes())))
+        .collect();
     ask_about_all(&world, &files, GROUP).await;
     world.hears(On::Slack.chat("c1"), "F30.txt：一个任务最多收 10 个文件").await;
     let block = answered(&world, GROUP).await;
@@ -219,7 +273,9 @@ async fn the_other_event_of_a_mention_brings_its_files() {
     world.chat.fault("said_before", Fault::Error("missing_scope"));
     world.chat.hold("said_before");
     world.push(&mention).await;
-    world.seen("the look at the channel", |chat| (chat.count("said_before") == 1).then_some(())).await;
+    world
+        .seen("the look at the channel", |chat| (chat.count("said_before") == 1).then_some(()))
+        .await;
     world.push(&whole).await;
     heard(&world).await;
     world.chat.release("said_before");
@@ -234,7 +290,10 @@ async fn a_page_to_sign_in_at_is_no_file() {
     let on = On::Slack;
     let world = World::start_on(on, &[], |_| say("好的。")).await;
     for (id, name, media) in [("F1", "a.txt", "text/plain"), ("F2", "b.html", "text/html")] {
-        world.chat.put_file(id, file(name, "text/html; charset=utf-8", b"<html>Sign in to your workspace</html>"));
+        world.chat.put_file(
+            id,
+            file(name, "text/html; charset=utf-8", b"<html>Sign in to your workspace</html>"),
+        );
         let event = world.message(on.user("u1"), on.chat("c1"), "看看这个", GROUP);
         let told = file(name, media, b"abc");
         let event = world.tenant.with_files(event, &[(id, &told, world.slack().file_url(id))]);
@@ -253,7 +312,9 @@ async fn a_file_elsewhere_is_not_asked_for() {
     let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let event = world.message(on.user("u1"), on.chat("c1"), "看看这个", GROUP);
     let told = file("a.txt", "text/plain", b"abc");
-    let event = world.tenant.with_files(event, &[("F1", &told, format!("http://{}/F1", trap.local_addr().unwrap()))]);
+    let event = world
+        .tenant
+        .with_files(event, &[("F1", &told, format!("http://{}/F1", trap.local_addr().unwrap()))]);
     world.lists(on.chat("c1"), None, &event);
     world.push(&event).await;
     world.hears(on.chat("c1"), "没能取到").await;
@@ -267,10 +328,14 @@ async fn a_token_that_expires_in_between_costs_nothing() {
     let on = On::Lark;
     let world = World::start_on(on, &[], |_| say("好的。")).await;
     let sent = [("F1", file("a.txt", "text/plain", b"abc"))];
-    let message = world.sends(on.user("u1"), on.chat("c1"), "", To { mention: false, ..GROUP }, &sent).await;
+    let message = world
+        .sends(on.user("u1"), on.chat("c1"), "", To { mention: false, ..GROUP }, &sent)
+        .await;
     world.chat.hold("file");
     world.say(on.user("u1"), on.chat("c1"), "看看这个", reply(&message)).await;
-    world.seen("the call for the file", |chat| (chat.count("file") == 1).then_some(())).await;
+    world
+        .seen("the call for the file", |chat| (chat.count("file") == 1).then_some(()))
+        .await;
     world.lark().expire_tokens();
     world.chat.release("file");
     let block = answered(&world, GROUP).await;

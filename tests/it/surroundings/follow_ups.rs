@@ -35,7 +35,11 @@ async fn a_task_elsewhere_gets_nothing_of_it(on: On) {
     world.say(u, c, "统计九月的报销", GROUP).await;
     world.hears(c, "好的").await;
     world.say(on.user("u2"), c, "整理周报", GROUP).await;
-    world.seen("two answers", |chat| (chat.messages.iter().filter(|one| one.words().contains("好的")).count() == 2).then_some(())).await;
+    world
+        .seen("two answers", |chat| {
+            (chat.messages.iter().filter(|one| one.words().contains("好的")).count() == 2).then_some(())
+        })
+        .await;
     assert_eq!(request(&world, 1), ["整理周报"]);
     world.end().await;
 }
@@ -46,11 +50,18 @@ async fn a_later_request_of_a_topic_is_a_follow_up() {
     let on = On::Lark;
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let world = World::start_on(on, &[], |_| say("好的。")).await;
-    let topic = To { thread: Some("omt_1"), ..GROUP };
+    let topic = To {
+        thread: Some("omt_1"),
+        ..GROUP
+    };
     world.say(u, c, "统计九月的报销", topic).await;
     world.hears(c, "好的").await;
     world.say(u, c, "十月的呢", topic).await;
-    world.seen("two answers", |chat| (chat.messages.iter().filter(|one| one.words().contains("好的")).count() == 2).then_some(())).await;
+    world
+        .seen("two answers", |chat| {
+            (chat.messages.iter().filter(|one| one.words().contains("好的")).count() == 2).then_some(())
+        })
+        .await;
     assert_eq!(request(&world, 1)[0], "统计九月的报销");
     world.end().await;
 }

@@ -24,7 +24,10 @@ async fn the_model_reads_on_without_asking(on: On) {
         None => call([("chat_history", json!({"limit": 2}))]),
         Some(text) if text.contains("第三条") => {
             let (before, _) = text.split_once("第二条").unwrap();
-            let at = before.rsplit("  ").find_map(|line| line.split(' ').next().filter(|word| word.ends_with('Z'))).unwrap();
+            let at = before
+                .rsplit("  ")
+                .find_map(|line| line.split(' ').next().filter(|word| word.ends_with('Z')))
+                .unwrap();
             call([("chat_history", json!({"before": at, "limit": 5}))])
         }
         Some(_) => say("读完了。"),
@@ -37,11 +40,26 @@ async fn the_model_reads_on_without_asking(on: On) {
     world.hears(c, "读完了").await;
     let seen = world.model.seen();
     let first = answer(&seen[1].body).unwrap();
-    assert!(first.contains("第二条") && first.contains("第三条") && !first.contains("第一条"), "{first}");
+    assert!(
+        first.contains("第二条") && first.contains("第三条") && !first.contains("第一条"),
+        "{first}"
+    );
     let second = answer(&seen[2].body).unwrap();
     assert!(second.contains("第一条") && !second.contains("第二条"), "{second}");
-    assert!(world.api.get("/api/v1/actions?status=all").await["items"].as_array().unwrap().is_empty(), "a read asks nobody");
-    world.api.post("/api/v1/messages", &json!({"chat_id": "web", "user_id": "anna", "text": "整理周报"})).await;
+    assert!(
+        world.api.get("/api/v1/actions?status=all").await["items"]
+            .as_array()
+            .unwrap()
+            .is_empty(),
+        "a read asks nobody"
+    );
+    world
+        .api
+        .post(
+            "/api/v1/messages",
+            &json!({"chat_id": "web", "user_id": "anna", "text": "整理周报"}),
+        )
+        .await;
     crate::support::api::eventually("the console's request", || async { (world.model.seen().len() > 3).then_some(()) }).await;
     let console = world.model.seen()[3].body.clone();
     assert!(!offered(&console).contains("chat_history") && offered(&seen[0].body).contains("chat_history"));

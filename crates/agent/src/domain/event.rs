@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ActionId, ActionStatus, AttachmentKind, DecisionKind, EffectClass, GateId, GateKind, StepStatus, TurnReason, FeedbackValue};
+use super::{ActionId, ActionStatus, AttachmentKind, DecisionKind, EffectClass, FeedbackValue, GateId, GateKind, StepStatus, TurnReason};
 
 /// Phase tag of an event, for the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

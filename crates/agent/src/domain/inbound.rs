@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::{ActionId, ChatMessage, Conversation, FileRef, GateId, Millis, FeedbackValue, TurnId};
+use super::{ActionId, ChatMessage, Conversation, FeedbackValue, FileRef, GateId, Millis, TurnId};
 
 /// One verified thing that came in. Identity (`sender`, `conversation`) comes from the signed envelope only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

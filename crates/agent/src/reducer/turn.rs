@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::stored::SCHEMA_VERSION;
 use super::{Capsule, OpenCall, PlanRun, Reported};
 use crate::domain::{
-    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Mode, Plan, Policy, ReceivedFile, Todo, TurnReason, TurnStatus,
+    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Mode, Plan, Policy, ReceivedFile, Todo, TurnReason,
+    TurnStatus,
 };
 
 /// Plans after the first that the model may make of its own accord.

@@ -30,11 +30,7 @@ pub(super) struct ListQuery {
 }
 
 /// `GET /im/v1/messages`: of a chat, what stands outside of threads; of a thread, all of it.
-pub(super) async fn list(
-    State(shared): State<Shared>,
-    query: Result<Query<ListQuery>, QueryRejection>,
-    headers: HeaderMap,
-) -> Response {
+pub(super) async fn list(State(shared): State<Shared>, query: Result<Query<ListQuery>, QueryRejection>, headers: HeaderMap) -> Response {
     let lost = match begin(&shared, "said_before", &headers, &Value::Null).await {
         Ok(lost) => lost,
         Err(answer) => return answer,
@@ -53,7 +49,10 @@ pub(super) async fn list(
         false => heard.chat == query.container_id && heard.thread.is_none(),
     });
     let until = query.end_time.map_or(i64::MAX, |seconds| seconds * 1000);
-    let mut items: Vec<Value> = found.map(|heard| heard.message.clone()).filter(|item| created(item) <= until).collect();
+    let mut items: Vec<Value> = found
+        .map(|heard| heard.message.clone())
+        .filter(|item| created(item) <= until)
+        .collect();
     drop(memory);
     // Of one millisecond, the later one is newer.
     items.reverse();

@@ -304,7 +304,10 @@ pub(super) fn replies(shared: &Shared, arguments: &Value) -> Answer {
     }
     let mut messages = listed(shared, channel, arguments, |thread, ts| thread == Some(root) && ts != root);
     let head = listed(shared, channel, &json!({}), |_, ts| ts == root).pop();
-    messages.insert(0, head.unwrap_or_else(|| json!({ "type": "message", "ts": root, "thread_ts": root })));
+    messages.insert(
+        0,
+        head.unwrap_or_else(|| json!({ "type": "message", "ts": root, "thread_ts": root })),
+    );
     page(messages, arguments)
 }
 
@@ -326,7 +329,9 @@ fn listed(shared: &Shared, channel: &str, arguments: &Value, wanted: impl Fn(Opt
         (at > oldest && at < latest) || (flag("inclusive") && (at == oldest || at == latest))
     };
     let memory = shared.stage.lock();
-    let ours = memory.in_channel(channel).filter(|message| wanted(message.reply_to.as_deref(), &message.id));
+    let ours = memory
+        .in_channel(channel)
+        .filter(|message| wanted(message.reply_to.as_deref(), &message.id));
     let ours = ours.filter(|message| between(&message.id)).map(|message| {
         let key = flag("include_all_metadata").then_some(message.uuid.as_str());
         seen(&message.id, message.reply_to.as_deref(), &message.content, key)

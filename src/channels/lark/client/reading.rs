@@ -34,7 +34,9 @@ const MAX_REFUSAL: usize = 64 << 10;
 impl LarkClient {
     pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
         let items = self.list(look).await?;
-        let request = items.iter().find(|item| look.request.is_some() && item["message_id"].as_str() == look.request);
+        let request = items
+            .iter()
+            .find(|item| look.request.is_some() && item["message_id"].as_str() == look.request);
         // The platform counts in seconds. What was said in the second of the request is sorted out here.
         let until = request.and_then(created).unwrap_or(look.before);
         let is_before = |item: &&Value| match created(item) {
@@ -43,7 +45,11 @@ impl LarkClient {
             Some(at) => at < until,
             None => false,
         };
-        let mut before: Vec<ChatMessage> = items.iter().filter(is_before).filter_map(|item| self.message(item, look.bot)).collect();
+        let mut before: Vec<ChatMessage> = items
+            .iter()
+            .filter(is_before)
+            .filter_map(|item| self.message(item, look.bot))
+            .collect();
         before.truncate(look.most);
         before.reverse();
         Ok(ChatPage {
@@ -97,7 +103,9 @@ impl LarkClient {
                 Err(_) => break,
             };
             let items = data["items"].as_array().cloned().unwrap_or_default();
-            let Some(message) = items.iter().find(|item| item["message_id"] == id.as_str()) else { break };
+            let Some(message) = items.iter().find(|item| item["message_id"] == id.as_str()) else {
+                break;
+            };
             let mut found: Vec<ChatMessage> = self.message(message, bot).into_iter().collect();
             if message["msg_type"] == "merge_forward" {
                 self.unfold(&items, &id, bot, 0, &mut found);

@@ -65,7 +65,8 @@ impl SlackClient {
             } else {
                 // A thread is listed with its first message, whatever range was asked for.
                 let message = chat_message(message, look.bot);
-                page.before.extend(message.filter(|message| request.is_some() || message.at < look.before));
+                page.before
+                    .extend(message.filter(|message| request.is_some() || message.at < look.before));
             }
         }
         let surplus = page.before.len().saturating_sub(look.most);
@@ -132,7 +133,12 @@ impl SlackClient {
         match self.paced(Method::Person, "", &json!({"user": id}), WAIT).await {
             Ok(answer) => {
                 let user = &answer["user"];
-                let names = [&user["profile"]["display_name"], &user["profile"]["real_name"], &user["real_name"], &user["name"]];
+                let names = [
+                    &user["profile"]["display_name"],
+                    &user["profile"]["real_name"],
+                    &user["real_name"],
+                    &user["name"],
+                ];
                 if let Some(name) = names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty()) {
                     self.names.note(id, name);
                 }
@@ -152,11 +158,15 @@ impl SlackClient {
         let stream = FileStream::open(request, "Slack").await?;
         if stream.is_refusal() {
             let status = stream.status();
-            return Err(DeliveryError::Forbidden(format!("Slack gave no file (HTTP {status}): is the scope files:read there?")));
+            return Err(DeliveryError::Forbidden(format!(
+                "Slack gave no file (HTTP {status}): is the scope files:read there?"
+            )));
         }
         // Without the scope a page to sign in comes in the place of a file, with 200.
         if stream.media_type == "text/html" && file.media_type != "text/html" {
-            return Err(DeliveryError::Content(String::from("Slack gave a web page: is the scope files:read there?")));
+            return Err(DeliveryError::Content(String::from(
+                "Slack gave a web page: is the scope files:read there?",
+            )));
         }
         Ok(stream)
     }

@@ -59,9 +59,10 @@ pub(super) fn raw(blocks: &[Value]) -> Option<Value> {
 
 /// The words of a person, and the pictures beside them.
 fn shown(message: &Message) -> Vec<Value> {
-    let pictures = message.pictures.iter().map(|picture| {
-        json!({"type": "image", "source": {"type": "base64", "media_type": picture.media_type, "data": picture.data}})
-    });
+    let pictures = message
+        .pictures
+        .iter()
+        .map(|picture| json!({"type": "image", "source": {"type": "base64", "media_type": picture.media_type, "data": picture.data}}));
     words(&message.content).into_iter().chain(pictures).collect()
 }
 
