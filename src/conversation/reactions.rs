@@ -1,7 +1,7 @@
 //! Thumbs on cards: they count like the words, by the same rules. Nobody is told that one does not count: it is no word to us.
 
 use countersign_agent::domain::handshake::{Actor, Right};
-use countersign_agent::domain::{Conversation, Gate, GateKind, Notice, Reaction, Thumb, Via};
+use countersign_agent::domain::{Conversation, Gate, Notice, Reaction, Thumb, Via};
 
 use crate::store::{InboxRow, StoreError, Tx};
 
@@ -63,8 +63,8 @@ impl Conversations {
             Thumb::Up => Phrase::Approve,
             Thumb::Down => Phrase::Cancel,
         };
-        // A question is answered in words.
-        let Some(act) = act_at(gate.kind, &phrase, "").filter(|_| gate.kind != GateKind::Question) else {
+        // A question takes words, and a thumb brings none.
+        let Some(act) = act_at(gate.kind, &phrase, "") else {
             return Ok(RowEnd::Done("no answer"));
         };
         match rights.may(sender, &act, gate) {
