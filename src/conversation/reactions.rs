@@ -59,6 +59,10 @@ impl Conversations {
             Some(_) => return Ok(RowEnd::Done("not served")),
             None => (),
         }
+        // Neither platform says of a reaction whether a person of this organisation gave it. Where nobody is named, only the requester is known.
+        if rights.is_open_to_all(gate) && *sender != gate.requester {
+            return Ok(RowEnd::Done("nobody known"));
+        }
         let phrase = match reaction.thumb {
             Thumb::Up => Phrase::Approve,
             Thumb::Down => Phrase::Cancel,

@@ -205,6 +205,17 @@ impl Rights {
         }
     }
 
+    /// May somebody whom nothing names decide `gate`, or one of its calls?
+    pub(super) fn is_open_to_all(&self, gate: &Gate) -> bool {
+        match &gate.card {
+            Outbound::ApprovalCard(card) => {
+                let mut rows = card.actions.iter();
+                rows.any(|row| row.approvers.as_ref().unwrap_or(&self.calls).is_open_to_all())
+            }
+            _ => self.approvers(gate.kind).is_open_to_all(),
+        }
+    }
+
     /// May `user` approve the call of `row`, for which `gate` asks?
     pub(super) fn of_row(&self, user: &str, gate: &Gate, row: &Action) -> Right {
         let approvers = row.approvers.as_ref().unwrap_or(&self.calls);

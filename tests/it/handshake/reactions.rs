@@ -22,6 +22,7 @@ on_both! {
     of_a_thumb_and_its_end_the_later_one_counts,
     a_thumb_of_somebody_who_may_not_decide_is_not_answered,
     a_thumb_on_something_else_decides_nothing,
+    a_thumb_of_somebody_unknown_counts_for_nothing,
     a_question_is_answered_in_words,
     a_thumb_is_taken_once,
 }
@@ -29,9 +30,14 @@ on_both! {
 const APPROVERS: &str = "CHAT__PLAN_REVIEW_APPROVERS";
 const QUORUM: &str = "CHAT__PLAN_REVIEW_QUORUM";
 
-/// A plan of u1 that waits for two of anybody, and its card.
+/// A list of these people, as a setting.
+fn named(on: On, people: &[&str]) -> String {
+    format!("[{}]", people.iter().map(|name| on.user(name)).collect::<Vec<_>>().join(", "))
+}
+
+/// A plan of u1 that waits for two of these three, and its card.
 async fn waits_for_two(on: On) -> (World, Posted) {
-    let world = World::start_on(on, &[(APPROVERS, "anyone"), (QUORUM, "2")], reporter).await;
+    let world = World::start_on(on, &[(APPROVERS, &named(on, &["u1", "u2", "u3"])), (QUORUM, "2")], reporter).await;
     world.say(on.user("u1"), on.chat("c1"), "整理笔记", GROUP).await;
     let card = world.plan_card(on.chat("c1")).await;
     (world, card)
@@ -65,6 +71,23 @@ async fn a_thumb_up_approves_like_the_word(on: On) {
     world.end().await;
 }
 
+/// design: bots never decide, nor do people of another organisation. A reaction does not tell whether somebody is one: where nobody is named, that of
+/// the requester alone counts.
+async fn a_thumb_of_somebody_unknown_counts_for_nothing(on: On) {
+    let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
+    let world = World::start_on(on, &[(APPROVERS, "anyone")], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    world.thumb(u2, c, &card.id, Thumb::Up).await;
+    world.thumb(u2, c, &card.id, Thumb::Down).await;
+    heard(&world).await;
+    let review = world.review_of(&card).await;
+    assert_eq!((&review["status"], &review["votes"]), (&json!("pending"), &json!([])));
+    world.thumb(u1, c, &card.id, Thumb::Up).await;
+    world.hears(c, "全部完成").await;
+    world.end().await;
+}
+
 /// interface (I): 👎 on the card is the word that cancels.
 async fn a_thumb_down_cancels_like_the_word(on: On) {
     let (c, u1) = (on.chat("c1"), on.user("u1"));
@@ -87,7 +110,8 @@ async fn a_thumb_down_cancels_like_the_word(on: On) {
 async fn a_thumb_for_a_card_of_calls_is_one_for_each(on: On) {
     let (c, u1, u2) = (on.chat("c1"), on.user("u1"), on.user("u2"));
     let answers = in_order(vec![writes(&["a.md", "b.md"]), say("好了")]);
-    let world = World::start_on(on, &[(APPROVERS, "anyone"), ("CHAT__APPROVAL_QUORUM", "2")], answers).await;
+    let people = named(on, &["u1", "u2"]);
+    let world = World::start_on(on, &[(APPROVERS, &people), ("CHAT__APPROVAL_QUORUM", "2")], answers).await;
     world.say(u1, c, "写", GROUP).await;
     let card = world.card_titled(c, "操作确认").await;
     for _ in 0..2 {

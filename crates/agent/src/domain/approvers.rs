@@ -23,6 +23,16 @@ pub enum Approvers {
 }
 
 impl Approvers {
+    /// Is anybody in the chat as good as another?
+    #[must_use]
+    pub fn is_open_to_all(&self) -> bool {
+        match self {
+            Self::Anyone | Self::NotRequester => true,
+            Self::Requester | Self::Listed(_) => false,
+            Self::All(all) => all.iter().all(Self::is_open_to_all),
+        }
+    }
+
     /// May `user` approve what `requester` asked for? Members of groups are not known here.
     #[must_use]
     pub fn allow(&self, user: &str, requester: &str) -> bool {
