@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::escape::{self, units};
 use super::fallback::fallback;
 use super::rich_text;
-use crate::channels::card::{self, Answer, Ask, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface};
-use crate::channels::wording::{clip, done_steps, mark_of, one_line};
+use crate::channels::card::{self, Answer, Ask, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface, Task};
+use crate::channels::wording::{done_steps, mark_of, one_line};
 use countersign_agent::domain::{ChannelKind, Locale, Outbound, StepStatus, StepView};
 use countersign_agent::template::Templates;
 use parts::{bold, text};
@@ -35,7 +35,7 @@ const CAPS: [Caps; 7] = [
 /// Blocks that an answer may become, so that ours below it have room.
 const MAX_ANSWER: usize = 40;
 
-/// Characters of a task's title. The platform tells no limit; other titles have this one.
+/// Characters of a task's title, in UTF-16 units. The platform tells no limit; other titles have this one.
 const MAX_TITLE: usize = 150;
 
 /// Blocks that words of the model beside a card may become.
@@ -83,7 +83,13 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound, 
         knows: escape::is_user,
     };
     let fits = |blocks: &Vec<Value>| blocks.len() <= MAX_BLOCKS && weight(blocks) <= MAX_WEIGHT;
-    let mut blocks = card::fitted(words, content, &CAPS, |card| Encoder { words, set }.card(card), fits).unwrap_or_default();
+    let draw = |set, all: &[Caps]| card::fitted(words, content, all, |card| Encoder { words, set }.card(card), fits);
+    // Tasks take a little more room than rows: a plan is never cut for them.
+    let uncommon = match set {
+        BlockSet::All => draw(BlockSet::All, &CAPS[..CAPS.len() - 1]).filter(fits),
+        BlockSet::Common => None,
+    };
+    let mut blocks = uncommon.or_else(|| draw(BlockSet::Common, &CAPS)).unwrap_or_default();
     parts::stamp(&mut blocks);
     Some(SlackMessage {
         text: fallback(templates, locale, content),
@@ -102,7 +108,9 @@ impl Encoder<'_> {
         // What an OK covers is read as text.
         let asks = card.parts.iter().any(|part| matches!(part, Part::Ask(_)));
         blocks.extend(card.parts.iter().flat_map(|part| match part {
-            Part::Steps(steps) if steps.marks && !asks && self.set == BlockSet::All => self.tasks(steps),
+            Part::Steps(steps) if steps.marks && !asks && self.set == BlockSet::All => {
+                self.tasks(steps).unwrap_or_else(|| vec![numbered(steps)])
+            }
             part => self.part(part),
         }));
         if !card.foot.is_empty() {
@@ -134,29 +142,26 @@ impl Encoder<'_> {
         }
     }
 
-    /// The steps of a plan that is carried out, or was, as tasks. The platform draws how each stands.
-    fn tasks(&self, steps: &Steps<'_>) -> Vec<Value> {
-        let counts = json!({"done": done_steps(steps.steps), "count": steps.steps.len()});
-        let tasks = steps.steps.iter().zip(&steps.tasks).enumerate();
-        let tasks = tasks.map(|(at, (step, task))| {
+    /// The steps of a plan that is carried out, or was, as tasks. The platform draws how each stands. `None`: a step is longer than a title.
+    fn tasks(&self, steps: &Steps<'_>) -> Option<Vec<Value>> {
+        let task = |(at, (step, task)): (usize, (&StepView, &Task))| {
             let mark = match step.status {
                 StepStatus::Skipped => format!("{} ", mark_of(step)),
                 StepStatus::Pending | StepStatus::InProgress | StepStatus::Completed | StepStatus::Failed => String::new(),
             };
             let words = escape::inert(&one_line(&task.content, usize::MAX));
-            let full = format!("{}. {mark}{words}", at + 1);
-            let title = clip(&full, MAX_TITLE);
-            // What the title has no room for is read below it.
-            let whole = (title != full).then(|| vec![text(&words)]);
-            let details: Vec<Vec<Value>> = whole.into_iter().chain(below(&task.beside)).collect();
-            parts::task(at + 1, &title, task_status(step), details)
-        });
-        let block = parts::plan(&self.words.say("plan.tasks", counts), tasks.collect());
+            let title = format!("{}. {mark}{words}", at + 1);
+            (units(&title) <= MAX_TITLE).then(|| parts::task(at + 1, &title, task_status(step), below(&task.beside)))
+        };
+        let tasks = steps.steps.iter().zip(&steps.tasks).enumerate();
+        let tasks = tasks.map(task).collect::<Option<Vec<Value>>>()?;
+        let counts = json!({"done": done_steps(steps.steps), "count": steps.steps.len()});
+        let block = parts::plan(&self.words.say("plan.tasks", counts), tasks);
         let more = steps
             .more
             .iter()
             .map(|more| parts::rich("more", vec![parts::section(vec![text(more)])]));
-        [block].into_iter().chain(more).collect()
+        Some([block].into_iter().chain(more).collect())
     }
 
     fn answer(&self, answer: &Answer) -> Vec<Value> {

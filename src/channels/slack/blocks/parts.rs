@@ -134,10 +134,10 @@ pub(super) fn plan(title: &str, tasks: Vec<Value>) -> Value {
 }
 
 /// A task of a plan; title and details are inert already.
-pub(super) fn task(number: usize, title: &str, status: &str, details: Vec<Elements>) -> Value {
+pub(super) fn task(number: usize, title: &str, status: &str, details: Option<Elements>) -> Value {
     let mut task = json!({"type": "task_card", "task_id": format!("step_{number}"), "title": title, "status": status});
-    if !details.is_empty() {
-        task["details"] = json!({"type": "rich_text", "elements": [lines(details)]});
+    if let Some(details) = details {
+        task["details"] = json!({"type": "rich_text", "elements": [section(details)]});
     }
     task
 }
