@@ -10,7 +10,7 @@ mod leases;
 mod inspect;
 mod surroundings;
 
-pub use chat_tools::ChatTools;
+pub use chat_tools::{ChatTools, ToolsOfChat};
 pub use inspect::{Details, plan_of};
 pub use runner::{ModelSource, Runner, RunnerParts};
 pub use send_file::{FileSender, SEND_FILE, send_file_spec};

@@ -7,13 +7,16 @@ use countersign_agent::domain::{Conversation, ToolSpec};
 use countersign_agent::engine::Engine;
 use countersign_agent::tools::{Tool, Toolbox};
 
+/// Makes the tools of a conversation.
+pub type ToolsOfChat = Arc<dyn Fn(&Conversation) -> Vec<Arc<dyn Tool>> + Send + Sync>;
+
 /// The tools that tasks have in their own chat. Each task gets them anew.
 #[derive(Clone)]
 pub struct ChatTools {
     /// All of them, for those who only list tools.
     pub specs: Vec<ToolSpec>,
     /// Those of one conversation. A chat of the console may have others than one of a platform.
-    pub of: Arc<dyn Fn(&Conversation) -> Vec<Arc<dyn Tool>> + Send + Sync>,
+    pub of: ToolsOfChat,
 }
 
 impl Default for ChatTools {

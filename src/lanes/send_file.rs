@@ -159,6 +159,7 @@ impl Tool for SendFile {
     fn preview<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let SendArguments { path, .. } = read_arguments(arguments).ok()?;
+            let _room = self.sender.room.acquire().await;
             self.taken(&path).await.ok().map(|file| foresee(&file))
         })
     }
@@ -166,6 +167,7 @@ impl Tool for SendFile {
     fn base<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let SendArguments { path, .. } = read_arguments(arguments).ok()?;
+            let _room = self.sender.room.acquire().await;
             Some(match self.taken(&path).await {
                 Ok(file) => file.digest(),
                 Err(error) => error.to_string(),

@@ -126,7 +126,8 @@ async fn a_call_that_its_tool_recognises_goes_on() {
     ends(&mut task).await;
     let runs = std::mem::take(&mut *recalls.runs.lock().unwrap());
     let mut recalled = Vec::new();
-    for stored in kept.lock().unwrap().clone() {
+    let kept = kept.lock().unwrap().clone();
+    for stored in kept {
         let mut task = agent.restore(&stored).unwrap();
         let calls = task.notebook().calls();
         if let Some(under_way) = calls.iter().find(|call| call.status == ActionStatus::Running) {
