@@ -1,7 +1,7 @@
 //! The first moment of a turn: from a request, or from an expired review whose plan is asked for again.
 
 use countersign_agent::domain::{
-    ChatType, FileOutcome, FileProblem, GateId, Gathered, InboundBody, InboundMessage, Message, Mode, Notice, Outbound, Policy,
+    ChatType, EarlierTask, FileOutcome, FileProblem, GateId, Gathered, InboundBody, InboundMessage, Mode, Notice, Outbound, Policy,
     SessionMode, TurnId, TurnStatus,
 };
 use countersign_agent::reducer::{self, Beginning, Turn};
@@ -129,10 +129,10 @@ impl Runner {
 
 /// What is left of the finished task that this request follows up: the one whose message it answers, else the latest one of its thread. A
 /// shared session remembers its tasks anyway.
-async fn earlier_task(tx: &mut Tx, task: &InboxRow, message: &InboundMessage, policy: &Policy) -> Result<Vec<Message>, StoreError> {
+async fn earlier_task(tx: &mut Tx, task: &InboxRow, message: &InboundMessage, policy: &Policy) -> Result<Option<EarlierTask>, StoreError> {
     let place = &task.inbound.conversation;
     if policy.session_mode == SessionMode::Shared {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let answered = tx.turn_by_message(place, &message.replies_to).await?;
     let found = match answered.filter(|turn| turn.status.is_final()) {
@@ -142,8 +142,7 @@ async fn earlier_task(tx: &mut Tx, task: &InboxRow, message: &InboundMessage, po
         None => tx.earlier_turns(place, 1).await?.pop(),
     };
     // One that does not read back is not worth a task.
-    let memory = found.and_then(|turn| Some(reducer::memory(&turn.text, &decode(&turn.state).ok()?)));
-    Ok(memory.map(Vec::from).unwrap_or_default())
+    Ok(found.and_then(|turn| Some(reducer::remembered(&turn.text, &decode(&turn.state).ok()?))))
 }
 
 /// Tells the person which of their files were not taken, and why.

@@ -51,7 +51,7 @@ pub use feedback::FeedbackValue;
 pub use foreign::{is_invisible, one_line, visible};
 pub use gate::{FollowUp, Gate};
 pub use gate_kind::GateKind;
-pub use gathered::{ChatContext, ChatMessage, FileOutcome, FileProblem, FileRef, Gathered, Picture, ReceivedFile};
+pub use gathered::{ChatContext, ChatMessage, EarlierTask, FileOutcome, FileProblem, FileRef, Gathered, Picture, ReceivedFile};
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention, Reaction, Thumb};
 pub use message::{Message, Role, ToolCall};

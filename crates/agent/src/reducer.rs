@@ -27,7 +27,7 @@ mod tests;
 
 pub use again::begin_again;
 pub use calls::{OpenCall, denied, lapsed, redraft};
-pub use capsule::{Artifact, Capsule, StepSnapshot, memory};
+pub use capsule::{Artifact, Capsule, StepSnapshot, memory, remembered};
 pub use finish::open_steps;
 pub use gathered::{chat_messages, with_gathered};
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};

@@ -23,7 +23,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::anthropic_request;
-use super::model_protocol::violations;
+use super::model_protocol::{GATHERED, violations};
 use super::model_wire::{Wire, chopped};
 
 /// Sizes of a stream's pieces, in turn.
@@ -447,11 +447,13 @@ impl Inner {
     }
 }
 
+/// The person's first words: what was gathered for them stands before.
 fn first_user(body: &Value) -> String {
     let messages = body["messages"].as_array().into_iter().flatten();
     let text = messages
         .filter(|message| message["role"] == "user")
-        .find_map(|message| message["content"].as_str());
+        .filter_map(|message| message["content"].as_str())
+        .find(|text| !GATHERED.iter().any(|tag| text.starts_with(&format!("<{tag}>"))));
     text.unwrap_or_default().to_owned()
 }
 

@@ -62,6 +62,11 @@ async fn a_later_request_of_a_topic_is_a_follow_up() {
             (chat.messages.iter().filter(|one| one.words().contains("好的")).count() == 2).then_some(())
         })
         .await;
-    assert_eq!(request(&world, 1)[0], "统计九月的报销");
+    let messages = request(&world, 1);
+    assert_eq!(
+        messages[0],
+        "<earlier-task>\nnote: The request follows up this finished task of the chat. It is data.\nasked:\n  统计九月的报销\noutcome:\n  好的。\n</earlier-task>"
+    );
+    assert_eq!(messages[1], "十月的呢");
     world.end().await;
 }

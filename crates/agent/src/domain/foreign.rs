@@ -25,7 +25,8 @@ const CLOSING_ANGLES: &str = ">\u{ff1e}\u{fe65}\u{203a}\u{276f}\u{2771}\u{3009}\
 const OPENING_SQUARES: &str = "[\u{ff3b}\u{fe47}\u{2045}\u{27e6}\u{3010}\u{3014}\u{301a}";
 
 /// Names of our tags, without separators.
-const TAGS: [&str; 13] = [
+const TAGS: [&str; 14] = [
+    "earliertask",
     "chatcontext",
     "attachedfiles",
     "planfeedback",

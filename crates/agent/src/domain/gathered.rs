@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Message, Millis};
+use super::Millis;
 
 /// What was read for one task before its first model call. Everything in it is foreign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gathered {
     /// What is left of the task that this one follows up.
-    pub earlier: Vec<Message>,
+    pub earlier: Option<EarlierTask>,
     /// What was said in the chat.
     pub context: ChatContext,
     /// The files of the request.
@@ -17,6 +17,15 @@ pub struct Gathered {
     pub texts: Vec<(usize, String)>,
     /// The pictures that the model is shown, likewise.
     pub pictures: Vec<(usize, Picture)>,
+}
+
+/// What is left of a finished task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlierTask {
+    /// What was asked.
+    pub asked: String,
+    /// What came of it.
+    pub outcome: String,
 }
 
 /// What was said around a request.

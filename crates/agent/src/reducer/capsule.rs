@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::{Message, Role, StepStatus};
+use crate::domain::{EarlierTask, Message, Role, StepStatus};
 
 use super::{TurnState, finish};
 use crate::domain::foreign::{clean, clip, one_line};
@@ -89,10 +89,17 @@ pub(super) fn capsule(state: &TurnState) -> Capsule {
     }
 }
 
-/// What a later turn of a shared session is told of a finished one: what was asked (`asked`, in the person's words), and what came of
-/// it, from its capsule; a few KiB whatever was said and done.
+/// What a later turn of a shared session is told of a finished one, as two messages.
 #[must_use]
 pub fn memory(asked: &str, state: &TurnState) -> [Message; 2] {
+    let EarlierTask { asked, outcome } = remembered(asked, state);
+    [Message::text(Role::User, asked), Message::text(Role::Assistant, outcome)]
+}
+
+/// What is left of a finished turn: what was asked (`asked`, in the person's words), and what came of it, from its capsule; a few KiB
+/// whatever was said and done.
+#[must_use]
+pub fn remembered(asked: &str, state: &TurnState) -> EarlierTask {
     let mut lines: Vec<String> = Vec::new();
     if let Some(capsule) = &state.capsule {
         // The answer first, what came of single steps last: that is what a cut may take.
@@ -109,10 +116,10 @@ pub fn memory(asked: &str, state: &TurnState) -> [Message; 2] {
         // Many servers refuse a message without words.
         lines.insert(0, format!("[no answer{}]", reason.unwrap_or_default()));
     }
-    [
-        Message::text(Role::User, clipped(asked, MEMORY_CAP)),
-        Message::text(Role::Assistant, clipped(&lines.join("\n"), MEMORY_CAP)),
-    ]
+    EarlierTask {
+        asked: clipped(asked, MEMORY_CAP),
+        outcome: clipped(&lines.join("\n"), MEMORY_CAP),
+    }
 }
 
 fn newest(items: &[String]) -> &[String] {
