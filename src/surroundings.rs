@@ -130,9 +130,11 @@ impl PlatformSurroundings {
         }
         match answered {
             Ok(answered) => {
-                found
-                    .files
-                    .extend(answered.last().into_iter().flat_map(|message| message.files.clone()));
+                // Of a bundle, the files of those inside are not given out.
+                let meant = answered
+                    .iter()
+                    .filter(|message| request.message.replies_to.first() == Some(&message.id));
+                found.files.extend(meant.flat_map(|message| message.files.clone()));
                 found.context.answered = answered;
             }
             Err(error) => missing.push(unread(kind, "the message that the request answers", &error)),

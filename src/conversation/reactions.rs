@@ -51,6 +51,10 @@ impl Conversations {
         let actor = Actor::person(sender, Via::Reaction, &row.inbound.event_key, self.clock.now());
         let rights = self.rights_of(tx, &gate.conversation, sender).await?;
         if reaction.taken_away {
+            // A thumb down leaves no vote that could be taken back.
+            if reaction.thumb == Thumb::Down {
+                return Ok(RowEnd::Done("nothing to withdraw"));
+            }
             let withdrawn = withdraw(tx, &record, &actor, &rights).await?;
             return Ok(RowEnd::Done(if withdrawn { "withdrawn" } else { "nothing to withdraw" }));
         }

@@ -161,7 +161,10 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
                     uncertain: true,
                 }),
             };
-            gateway.note_delivery(new.conversation.channel, outcome.as_ref().err());
+            // How a task stands is shown where that can be: it says nothing of how messages fare.
+            if !matches!(new.op, OutboxOp::Session { .. }) {
+                gateway.note_delivery(new.conversation.channel, outcome.as_ref().err());
+            }
             outcome
         }
     };

@@ -6,6 +6,7 @@ use countersign_agent::domain::{FileOutcome, FileProblem, FileRef, Gathered, Rec
 use countersign_agent::tools::Attachments;
 use metrics::counter;
 use tokio::io::AsyncWriteExt as _;
+use tokio::time::{Duration, Instant, timeout_at};
 use tracing::warn;
 
 use super::PlatformSurroundings;
@@ -13,6 +14,8 @@ use super::picture::picture;
 use crate::channels::{Channel, DeliveryError, FileStream};
 use crate::lanes::Request;
 
+/// Time for all files of a task, waiting for their turn included.
+const FETCHING: Duration = Duration::from_secs(60);
 /// Files that one task takes.
 const MAX_FILES: usize = 10;
 /// Files that the person is told of beyond these.
@@ -61,11 +64,17 @@ impl PlatformSurroundings {
     ) -> Gathered {
         let mut gathered = Gathered::default();
         let mut room = MAX_TEXT;
+        let until = Instant::now() + FETCHING;
+        let full = !files.is_empty() && self.is_full(request.inbox_id).await;
         for (place, file) in files.into_iter().take(MAX_FILES + MAX_TOLD).enumerate() {
             let show = vision && gathered.pictures.len() < MAX_PICTURES && is_image(&file);
             let taken = match self.refusal(&file, place, max_mb, show, room) {
                 Some(problem) => Err(problem),
-                None => self.take(channel, request, &file, max_mb, show).await,
+                None if full => Err(FileProblem::NoRoom),
+                None => {
+                    let taking = self.take(channel, request, &file, max_mb, show);
+                    timeout_at(until, taking).await.unwrap_or(Err(FileProblem::NotFetched))
+                }
             };
             let mut received = ReceivedFile {
                 name: if file.name.is_empty() { file.id.clone() } else { file.name.clone() },
@@ -75,9 +84,9 @@ impl PlatformSurroundings {
             };
             match taken {
                 Ok(taken) => {
-                    (received.media_type, received.bytes) = (taken.media_type, Some(taken.bytes));
-                    self.use_content(&mut gathered, &mut received, &mut room, place, show, taken.path, taken.content)
-                        .await;
+                    received.media_type.clone_from(&taken.media_type);
+                    received.bytes = Some(taken.bytes);
+                    received.outcome = use_content(&mut gathered, &mut room, (place, show), taken).await;
                 }
                 Err(problem) => received.outcome = FileOutcome::Refused(problem),
             }
@@ -132,57 +141,50 @@ impl PlatformSurroundings {
             (false, Some(_)) => 0,
         };
         let taking = Taking { most, kept };
-        let taken = match &self.attachments {
-            Some(attachments) => store(attachments, request, file, stream, taking).await?,
-            None => keep(stream, taking).await?,
-        };
-        // A page to sign in at has another length than the file whose place it takes.
-        if file.bytes.is_some_and(|bytes| bytes != taken.bytes) {
-            warn!(
-                inbox = request.inbox_id,
-                announced = file.bytes,
-                came = taken.bytes,
-                "something else came than the file"
-            );
-            return Err(FileProblem::WrongContent);
+        match &self.attachments {
+            Some(attachments) => store(attachments, request, file, stream, taking).await,
+            None => keep(file, stream, taking).await,
         }
-        Ok(taken)
     }
 
-    /// What the model gets of a file that came.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "it splits what was taken between the two places that keep it"
-    )]
-    async fn use_content(
-        &self,
-        gathered: &mut Gathered,
-        received: &mut ReceivedFile,
-        room: &mut usize,
-        place: usize,
-        show: bool,
-        path: Option<String>,
-        content: Vec<u8>,
-    ) {
-        let stored = path.is_some();
-        if let Some(path) = path {
-            received.outcome = FileOutcome::Stored(path);
+    /// Is there no room for more attachments? What an earlier try for this request left goes.
+    async fn is_full(&self, inbox_id: i64) -> bool {
+        let Some(attachments) = self.attachments.clone() else {
+            return false;
+        };
+        let begun = tokio::task::spawn_blocking(move || attachments.begin(&inbox_id.to_string())).await;
+        match begun {
+            Ok(Ok(bytes)) => bytes > MAX_STORED,
+            Ok(Err(error)) => {
+                warn!(inbox = inbox_id, %error, "the folder for files of requests cannot be used");
+                true
+            }
+            Err(_) => true,
         }
-        if show && let Some(picture) = picture(content.clone()).await {
-            gathered.pictures.push((place, picture));
-            return;
+    }
+}
+
+/// What the model gets of a file that came: `place` among the files of the request, and whether its picture is shown.
+async fn use_content(gathered: &mut Gathered, room: &mut usize, (place, show): (usize, bool), taken: Taken) -> FileOutcome {
+    let outcome = taken.path.map_or(FileOutcome::Read, FileOutcome::Stored);
+    if show {
+        match picture(taken.content).await {
+            Some(picture) => gathered.pictures.push((place, picture)),
+            None if outcome == FileOutcome::Read => return FileOutcome::Refused(FileProblem::NoWorkspace),
+            None => {}
         }
-        if stored {
-            return;
-        }
-        match String::from_utf8(content) {
+        return outcome;
+    }
+    if outcome == FileOutcome::Read {
+        match String::from_utf8(taken.content) {
             Ok(text) if text.len() <= *room => {
                 *room -= text.len();
                 gathered.texts.push((place, text));
             }
-            _ => received.outcome = FileOutcome::Refused(FileProblem::NoWorkspace),
+            _ => return FileOutcome::Refused(FileProblem::NoWorkspace),
         }
     }
+    outcome
 }
 
 /// Writes what comes to the folder of the task.
@@ -198,12 +200,7 @@ async fn store(
         warn!(inbox = request.inbox_id, %error, "a file of a request was not stored");
         FileProblem::NoRoom
     };
-    let made = tokio::task::spawn_blocking(move || {
-        if folder.size()? > MAX_STORED {
-            return Err(std::io::Error::other("the attachments of all tasks are over the limit"));
-        }
-        folder.create(&task, &name)
-    });
+    let made = tokio::task::spawn_blocking(move || folder.create(&task, &name));
     let (new, handle) = made.await.map_err(|_| FileProblem::NoRoom)?.map_err(disk)?;
     let mut handle = tokio::fs::File::from_std(handle);
     let (mut bytes, mut content) = (0, Vec::new());
@@ -218,10 +215,7 @@ async fn store(
         handle.write_all(&chunk).await.map_err(disk)?;
     }
     handle.sync_all().await.map_err(disk)?;
-    // A different length is the sign of a different thing: it never gets the file's name.
-    if file.bytes.is_some_and(|announced| announced != bytes) {
-        return Ok(taken(stream, bytes, None, Vec::new()));
-    }
+    check_length(file, bytes)?;
     let path = tokio::task::spawn_blocking(move || new.finish()).await;
     let path = path.map_err(|_| FileProblem::NoRoom)?.map_err(disk)?;
     let content = if content.len() as u64 == bytes { content } else { Vec::new() };
@@ -229,7 +223,7 @@ async fn store(
 }
 
 /// Keeps what comes in memory.
-async fn keep(mut stream: FileStream, taking: Taking) -> Result<Taken, FileProblem> {
+async fn keep(file: &FileRef, mut stream: FileStream, taking: Taking) -> Result<Taken, FileProblem> {
     let mut content = Vec::new();
     while let Some(chunk) = next(&mut stream).await? {
         if content.len() + chunk.len() > taking.kept {
@@ -237,7 +231,17 @@ async fn keep(mut stream: FileStream, taking: Taking) -> Result<Taken, FileProbl
         }
         content.extend_from_slice(&chunk);
     }
+    check_length(file, content.len() as u64)?;
     Ok(taken(stream, content.len() as u64, None, content))
+}
+
+/// A page to sign in at has another length than the file whose place it takes.
+fn check_length(file: &FileRef, came: u64) -> Result<(), FileProblem> {
+    if file.bytes.is_some_and(|announced| announced != came) {
+        warn!(announced = file.bytes, came, "something else came than the file");
+        return Err(FileProblem::WrongContent);
+    }
+    Ok(())
 }
 
 fn taken(stream: FileStream, bytes: u64, path: Option<String>, content: Vec<u8>) -> Taken {

@@ -162,7 +162,7 @@ fn edited(origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
     };
     let sender = event.sender.and_then(|sender| sender.0.sender_id);
     let body = InboundBody::Edited {
-        new: edited_words(event.message.get()).map(Box::new),
+        new: edited_words(&message_id, event.message.get()).map(Box::new),
         message_id: id(message_id)?,
     };
     let (chat, thread) = (id(chat_id)?, optional_id(thread_id)?.unwrap_or_default());
@@ -170,11 +170,11 @@ fn edited(origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
 }
 
 /// What an edited message says now, if the event tells it in a shape that we know.
-fn edited_words(message: &str) -> Option<InboundMessage> {
+fn edited_words(id: &str, message: &str) -> Option<InboundMessage> {
     let message: EditedWords<'_> = object(message)?;
     let found = words(&message.message_type, message.content, message.mentions).ok()?;
     // Where it stands is known since it was said.
-    Some(found.into_message(None, ChatType::Group, Vec::new()))
+    Some(found.into_message(Some(id.to_owned()), ChatType::Group, Vec::new()))
 }
 
 /// Of all reactions the thumbs of people. The event names no chat and no tenant of the person.

@@ -11,7 +11,7 @@ mod reading;
 mod refusals;
 mod search;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, ChatMessage, Conversation, FileRef, Millis, Outbound, OutboxOp, ReactionMark, SessionStatus};
@@ -47,6 +47,8 @@ pub struct SlackClient {
     templates: Arc<Templates>,
     limiter: Limiter,
     names: Names,
+    /// The bot's own user id, once it was asked for.
+    own: OnceLock<String>,
     refusals: Refusals,
     greeted: Greeted,
 }
@@ -63,6 +65,7 @@ impl SlackClient {
             templates,
             limiter: Limiter::default(),
             names: Names::default(),
+            own: OnceLock::new(),
             refusals: Refusals::default(),
             greeted: Greeted::default(),
         }
@@ -193,7 +196,10 @@ impl SlackClient {
         };
         let message = self.compose(content, delivery, BlockSet::Common)?;
         let answer = self.paced(method, chat, &with(&body, &message), BatchSizes::MAX_WAIT).await?;
-        self.refusals.note(Feature::Blocks, team, &refused.error);
+        // Another refusal is about this one message.
+        if refused.code.starts_with("invalid_blocks") {
+            self.refusals.note(Feature::Blocks, team, &refused.error);
+        }
         Ok(answer)
     }
 
@@ -290,6 +296,7 @@ impl SlackClient {
         let answer = self.call(Method::Identity, &json!({})).await?;
         match answer["user_id"].as_str() {
             Some(id) if !id.is_empty() => {
+                let _ = self.own.set(id.to_owned());
                 tracing::info!(
                     user_id = id,
                     bot_id = answer["bot_id"].as_str(),

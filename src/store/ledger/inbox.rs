@@ -87,7 +87,7 @@ impl Read {
         sqlx::query(
             "SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned'
                AND (SELECT COUNT(*) FROM inbox AS older
-                 WHERE older.state = 'new' AND older.person_key = inbox.person_key AND older.id < inbox.id) = 0
+                 WHERE older.state = 'new' AND older.kind <> 'reaction' AND older.person_key = inbox.person_key AND older.id < inbox.id) = 0
              ORDER BY id LIMIT 1",
         )
         .bind(lease.lane_id.as_str())

@@ -70,7 +70,7 @@ impl Read {
         Ok(copies.is_some())
     }
 
-    /// Did the person of `row` do something later to the same thumb of the same message, by the platform's clock?
+    /// Did the person of `row` do something later to the same thumb of the same message, or give it the other one, by the platform's clock?
     pub async fn has_later_reaction(&mut self, row: &InboxRow, reaction: &Reaction) -> Result<bool> {
         let rows = sqlx::query(
             "SELECT id, state, received_at, payload FROM inbox WHERE kind = 'reaction' AND person_key = $1 AND id <> $2
@@ -83,7 +83,10 @@ impl Read {
         .await?;
         for other in &rows {
             let other = read_row(other)?.inbound;
-            let same = |of: &Reaction| of.message_id == reaction.message_id && of.thumb == reaction.thumb;
+            let same = |of: &Reaction| {
+                let other_thumb = !of.taken_away && !reaction.taken_away;
+                of.message_id == reaction.message_id && (of.thumb == reaction.thumb || other_thumb)
+            };
             if other.at > row.inbound.at && matches!(&other.body, InboundBody::Reaction(of) if same(of)) {
                 return Ok(true);
             }

@@ -101,8 +101,8 @@ async fn a_stop_does_not_wait_for_a_slow_read(on: On) {
         exit: None,
     };
     let world = World::with_tools_on(on, vec![Arc::new(hanging)], |request| {
-        let task = crate::support::world::user_words(request);
-        if task.contains("慢慢读") {
+        // The second task is told of the first one, in a block before its words.
+        if crate::support::world::last(request)["content"] == "慢慢读" {
             call([("hang", json!({}))])
         } else {
             say("第二件做好了。")

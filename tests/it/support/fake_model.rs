@@ -23,7 +23,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::anthropic_request;
-use super::model_protocol::{GATHERED, violations};
+use super::model_protocol::violations;
 use super::model_wire::{Wire, chopped};
 
 /// Sizes of a stream's pieces, in turn.
@@ -446,6 +446,9 @@ impl Inner {
         wrong
     }
 }
+
+/// Blocks about what surrounds a request, each a message of a user before the person's words.
+const GATHERED: [&str; 3] = ["earlier-task", "chat-context", "attached-files"];
 
 /// The person's first words: what was gathered for them stands before.
 fn first_user(body: &Value) -> String {

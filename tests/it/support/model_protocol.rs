@@ -18,9 +18,6 @@ const BLOCKS: [(&str, &str); 9] = [
     ("turn-continuation", "system"),
 ];
 
-/// Blocks about what surrounds a request, each a message of a user before the person's words.
-pub(crate) const GATHERED: [&str; 3] = ["earlier-task", "chat-context", "attached-files"];
-
 /// Everything that is wrong with a chat-completions request.
 pub(crate) fn violations(body: &Value) -> Vec<String> {
     let mut wrong = Vec::new();

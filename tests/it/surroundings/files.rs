@@ -20,6 +20,7 @@ on_both! {
     a_picture_is_shown_to_a_model_that_sees,
     a_file_that_the_platform_does_not_give_is_told,
     a_name_leads_nowhere,
+    files_of_one_name_stay_apart,
 }
 
 /// A PNG of one pixel.
@@ -152,7 +153,7 @@ async fn a_file_without_words_waits_for_them(on: On) {
     let (d, u) = (on.direct("d1"), on.user("u1"));
     let world = World::start_on(on, &[], |_| say("好的。")).await;
     world.sends(u, d, "", DIRECT, &[("F1", file("a.txt", "text/plain", b"abc"))]).await;
-    world.hears(d, "文件看到了").await;
+    world.hears(d, "已看到文件").await;
     world.say(u, d, "总结一下", DIRECT).await;
     let block = answered(&world, DIRECT).await;
     assert_eq!(world.file(path(&block)).as_deref(), Some("abc"));
@@ -219,6 +220,40 @@ async fn a_name_leads_nowhere(on: On) {
         "{block}"
     );
     assert!(!world.folder.path().join("evil.zip").exists());
+    world.end().await;
+}
+
+/// design: issue I part C, two files of one name are two files. On Lark they are the images of one post.
+async fn files_of_one_name_stay_apart(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], |_| say("好的。")).await;
+    let sent = [
+        ("F1", file("image.png", "image/png", PIXEL)),
+        ("F2", file("image.png", "image/png", PIXEL)),
+    ];
+    match on {
+        On::Slack => drop(world.sends(u, c, "看看这些", GROUP, &sent).await),
+        On::Lark => {
+            for (id, file) in &sent {
+                world.chat.put_file(id, file.clone());
+            }
+            let mut event = world.message(u, c, "看看这些", GROUP);
+            let row = json!([{"tag": "at", "user_id": "@_user_1"}, {"tag": "text", "text": "看看这些"}, {"tag": "img", "image_key": "F1"}, {"tag": "img", "image_key": "F2"}]);
+            event.body["event"]["message"]["message_type"] = json!("post");
+            event.body["event"]["message"]["content"] = json!(json!({"content": [row]}).to_string());
+            world.push(&event).await;
+        }
+    }
+    let block = answered(&world, GROUP).await;
+    let paths: Vec<&str> = block
+        .lines()
+        .filter_map(|line| Some(line.split_once("stored in the workspace as ")?.1))
+        .collect();
+    assert_eq!(paths.len(), 2, "{block}");
+    assert_ne!(paths[0], paths[1], "{block}");
+    for path in paths {
+        assert_eq!(std::fs::read(world.folder.path().join("workspace").join(path)).unwrap(), PIXEL);
+    }
     world.end().await;
 }
 

@@ -100,7 +100,8 @@ impl Engine {
             prompts: &self.templates,
         };
         let mut messages = reducer::prompt(run.turn, &env, &call_setup.system_prompt, history, room);
-        if !call_setup.vision {
+        // A model that found the whole too long does without the pictures.
+        if !call_setup.vision || room.bytes < Room::default().bytes {
             messages.iter_mut().for_each(|message| message.pictures.clear());
         }
         messages

@@ -103,6 +103,9 @@ fn section(label: &str, messages: &[ChatMessage], room: &mut usize) -> String {
     }
     let left_out = |count: usize| format!("  ({count} earlier messages left out)\n");
     let head = format!("{label}:\n");
+    if *room < head.len() + left_out(messages.len()).len() {
+        return String::new();
+    }
     let mut left = room.saturating_sub(head.len() + left_out(messages.len()).len());
     let mut lines: Vec<String> = Vec::new();
     for message in messages.iter().rev() {
@@ -235,15 +238,12 @@ mod tests {
         let context = ChatContext {
             before: (0..100).map(|number| said("王芳", &format!("{number} {long}"))).collect(),
             answered: (0..5).map(|number| said("Bo", &format!("answered {number} {long}"))).collect(),
-            quoted: Vec::new(),
+            quoted: (0..10).map(|number| said("Li", &format!("quoted {number} {long}"))).collect(),
             missing: Some(String::from("names")),
         };
         let block = chat_context(&context);
         assert!(block.len() <= CONTEXT_CAP, "{}", block.len());
-        assert!(
-            block.contains("answered 4") && block.contains("earlier messages left out"),
-            "{block}"
-        );
+        assert!(block.contains("quoted 9") && block.contains("earlier messages left out"), "{block}");
         let context = ChatContext {
             before: (0..100).map(|number| said("王芳", &format!("m{number}."))).collect(),
             ..ChatContext::default()

@@ -15,6 +15,8 @@ use crate::domain::{Ids, is_invisible};
 const FOLDER: &str = "attachments";
 /// Longest name of a file, in bytes: file systems take 255.
 const MAX_NAME: usize = 160;
+/// Files of one task with the same name.
+const MAX_ALIKE: usize = 100;
 /// Most bytes of a name's ending that survive a cut.
 const MAX_ENDING: usize = 16;
 
@@ -45,8 +47,18 @@ impl Attachments {
         Ok(Self { root, ids })
     }
 
-    /// A new file for `task`, whose name is made of `wanted`, and the open file to write it to. A file of this task with the same name is
-    /// replaced when this one is complete.
+    /// Makes room for the files of `task`: what an earlier try left there goes. Gives how many bytes all other attachments have together.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn begin(&self, task: &str) -> io::Result<u64> {
+        match self.root.remove_dir_all(format!("{FOLDER}/{}", safe_name(task))) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => self.size(),
+        }
+    }
+
+    /// A new file for `task`, whose name is made of `wanted`, and the open file to write it to.
     ///
     /// # Errors
     /// The file system's.
@@ -67,15 +79,12 @@ impl Attachments {
         Ok((new, file.into_std()))
     }
 
-    /// How many bytes all of them have together.
-    ///
-    /// # Errors
-    /// The file system's.
-    pub fn size(&self) -> io::Result<u64> {
+    /// How many bytes all of them have together. What goes away meanwhile has none.
+    fn size(&self) -> io::Result<u64> {
         let mut bytes = 0;
         self.each_task(|folder, _| {
             for entry in folder.entries()? {
-                bytes += entry?.metadata()?.len();
+                bytes += entry?.metadata().map_or(0, |found| found.len());
             }
             Ok(())
         })?;
@@ -108,8 +117,9 @@ impl Attachments {
         };
         for entry in all.entries()? {
             let entry = entry?;
-            if entry.file_type()?.is_dir() {
-                look(&entry.open_dir()?, &entry.file_name().to_string_lossy())?;
+            // Another task may remove it meanwhile.
+            if let Ok(folder) = entry.open_dir() {
+                look(&folder, &entry.file_name().to_string_lossy())?;
             }
         }
         Ok(())
@@ -117,14 +127,22 @@ impl Attachments {
 }
 
 impl NewAttachment {
-    /// Gives the complete file its name; gives its path below the workspace.
+    /// Gives the complete file its name, with a number if the task has one of that name; gives its path below the workspace.
     ///
     /// # Errors
     /// The file system's.
     pub fn finish(mut self) -> io::Result<String> {
-        self.folder.rename(&self.unfinished, &self.folder, &self.name)?;
+        let (stem, ending) = match self.name.rfind('.') {
+            Some(at) if at > 0 => self.name.split_at(at),
+            _ => (self.name.as_str(), ""),
+        };
+        let numbered = (2..=MAX_ALIKE).map(|number| format!("{stem}-{number}{ending}"));
+        let mut names = std::iter::once(self.name.clone()).chain(numbered);
+        let free = |name: &String| matches!(self.folder.symlink_metadata(name), Err(error) if error.kind() == ErrorKind::NotFound);
+        let name = names.find(free).ok_or(ErrorKind::AlreadyExists)?;
+        self.folder.rename(&self.unfinished, &self.folder, &name)?;
         self.finished = true;
-        Ok(format!("{}/{}", self.task, self.name))
+        Ok(format!("{}/{name}", self.task))
     }
 }
 
@@ -193,11 +211,15 @@ mod tests {
         assert!(!folder.path().join("attachments/7/a.txt").exists());
         assert_eq!(new.finish().unwrap(), "attachments/7/a.txt");
         assert_eq!(std::fs::read(folder.path().join("attachments/7/a.txt")).unwrap(), b"abc");
+        let (again, mut file) = attachments.create("7", "a.txt").unwrap();
+        file.write_all(b"de").unwrap();
+        assert_eq!(again.finish().unwrap(), "attachments/7/a-2.txt");
         drop(attachments.create("8", "b.txt").unwrap());
         assert_eq!(std::fs::read_dir(folder.path().join("attachments/8")).unwrap().count(), 0);
-        assert_eq!(attachments.size().unwrap(), 3);
+        assert_eq!(attachments.size().unwrap(), 5);
         assert_eq!(attachments.prune(Duration::from_secs(3600)).unwrap(), 0);
-        assert_eq!(attachments.prune(Duration::ZERO).unwrap(), 2);
+        assert_eq!(attachments.begin("7").unwrap(), 0, "what an earlier try left is gone");
+        assert_eq!(attachments.prune(Duration::ZERO).unwrap(), 1);
         assert_eq!(attachments.size().unwrap(), 0);
     }
 

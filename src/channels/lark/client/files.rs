@@ -61,8 +61,11 @@ impl LarkClient {
             let words = self.compose(&Outbound::Text { text: caption.clone() }, delivery)?;
             let said = self.post(delivery, &format!("{}{CAPTION}", delivery.key), reply_to, words).await;
             match said {
-                // Tried again, the file itself is not posted twice.
-                Err(error @ DeliveryError::Retry { .. }) => return Err(error),
+                // Tried again, the file itself is not posted twice. It is there: nobody may take its row for one that never left.
+                Err(DeliveryError::Retry { reason, after, .. }) => {
+                    let uncertain = true;
+                    return Err(DeliveryError::Retry { reason, after, uncertain });
+                }
                 Err(error) => tracing::warn!(key = %delivery.key, %error, "the caption of a file was refused"),
                 Ok(_) => (),
             }

@@ -75,12 +75,17 @@ impl LarkClient {
             query.push(("end_time", (look.before.0 / 1000 + 1).to_string()));
         }
         let url = format!("{}/open-apis/im/v1/messages", self.base_url);
+        // A thread is listed from its end, also where older messages are wanted.
+        let wanted = |items: &[Value]| match look.request {
+            Some(_) => items.len(),
+            None => items.iter().filter(|item| created(item).is_some_and(|at| at < look.before)).count(),
+        };
         let mut items = Vec::new();
         for _ in 0..PAGES {
             let data = self.read(&url, &query).await?;
             items.extend(data["items"].as_array().into_iter().flatten().cloned());
             match data["page_token"].as_str().filter(|_| data["has_more"] == true) {
-                Some(next) if items.len() <= look.most => {
+                Some(next) if wanted(&items) <= look.most => {
                     query.retain(|(name, _)| *name != "page_token");
                     query.push(("page_token", next.to_owned()));
                 }

@@ -88,8 +88,8 @@ impl SlackClient {
             Err(refused) if refused.code == "file_not_found" => Ok(None),
             Err(refused) => Err(match refused.error {
                 // It may be there. Nobody can say so, and a second one must not be posted.
-                DeliveryError::Forbidden(reason) => DeliveryError::Gone(reason),
-                error @ (DeliveryError::Retry { .. } | DeliveryError::Content(_) | DeliveryError::Gone(_)) => error,
+                DeliveryError::Forbidden(reason) | DeliveryError::Content(reason) => DeliveryError::Gone(reason),
+                error @ (DeliveryError::Retry { .. } | DeliveryError::Gone(_)) => error,
             }),
         }
     }

@@ -57,14 +57,19 @@ impl SlackClient {
             true => self.list_thread(look, &latest, request.is_some()).await?,
             false => self.list_channel(look, &latest, request.is_some()).await?,
         };
+        let bot = if look.bot.is_empty() {
+            self.own.get().map_or("", String::as_str)
+        } else {
+            look.bot
+        };
         let mut page = ChatPage::default();
         for message in &listed {
             if request.is_some() && message["ts"].as_str() == request {
-                page.request = chat_message(message, look.bot);
+                page.request = chat_message(message, bot);
                 page.quoted = quoted(&message["attachments"]);
             } else {
                 // A thread is listed with its first message, whatever range was asked for.
-                let message = chat_message(message, look.bot);
+                let message = chat_message(message, bot);
                 page.before
                     .extend(message.filter(|message| request.is_some() || message.at < look.before));
             }

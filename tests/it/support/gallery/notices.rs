@@ -1,6 +1,6 @@
 //! One notice of each kind.
 
-use countersign_agent::domain::{AwayProblem, Barrier, DecisionKind, Notice, StandingLine, StepStatus};
+use countersign_agent::domain::{AwayProblem, Barrier, DecisionKind, FileProblem, Notice, StandingLine, StepStatus};
 
 /// How many variants the domain declares, so that a new one cannot be forgotten here.
 pub fn declared_notices() -> usize {
@@ -104,6 +104,20 @@ pub fn notices() -> Vec<Notice> {
         Notice::Welcome {},
         Notice::TooLong { limit: 16384 },
         Notice::NotText {},
+        Notice::FilesSeen {},
+        Notice::FilesNotTaken {
+            files: [
+                FileProblem::Off,
+                FileProblem::TooLarge { most_mb: 20 },
+                FileProblem::TooMany { most: 10 },
+                FileProblem::NoWorkspace,
+                FileProblem::WrongContent,
+                FileProblem::NotFetched,
+                FileProblem::NoRoom,
+            ]
+            .map(|problem| (String::from("<b>*报告*</b>.pdf"), problem))
+            .to_vec(),
+        },
         Notice::AllowedHere {
             number: 3,
             until: String::from("2025-12-11T05:48:20.123Z"),
