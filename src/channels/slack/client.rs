@@ -7,6 +7,7 @@ mod answer;
 mod files;
 mod greeted;
 mod method;
+mod names;
 mod reading;
 mod refusals;
 mod search;
@@ -28,7 +29,7 @@ use crate::config::SlackSecrets;
 pub(super) use answer::SlackFailure;
 use greeted::Greeted;
 use method::Method;
-use reading::Names;
+use names::Names;
 use refusals::{Feature, Refusals};
 
 /// Pages of a chat that are looked through for a message of ours, and messages on each.

@@ -75,7 +75,7 @@ async fn a_thumb_on_a_copy() {
 /// interface (I): after its time a card takes no thumb, and nothing is withdrawn from it.
 #[tokio::test]
 async fn a_thumb_after_the_time() {
-    let two = |live: &mut Live| live.lark.approvers = Approvers::Anyone;
+    let two = |live: &mut Live| live.lark.approvers = Approvers::Listed(["u1", "u2"].map(String::from).to_vec());
     let mut world = World::with(two).await;
     let gate = gate(&mut world, GateKind::PlanReview, 2).await;
     let card = gate.card_message.clone().unwrap();

@@ -1,7 +1,5 @@
 //! Reading what was said, and fetching what was sent.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::{ChatMessage, FileRef};
@@ -9,7 +7,6 @@ use futures_util::future::join_all;
 use reqwest::Url;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::method::Method;
 use super::{SlackClient, is_ts, search};
@@ -23,31 +20,8 @@ const THREAD_PAGE: usize = 200;
 const THREAD_PAGES: usize = 5;
 /// Names that are looked up for one task.
 const NAMES: usize = 20;
-/// How long a name counts, and how many are remembered.
-const NAME_AGE: Duration = Duration::from_hours(24);
-const MAX_NAMES: usize = 10_000;
 /// Where Slack keeps files.
 const FILE_HOSTS: [&str; 2] = ["files.slack.com", "files.slack-gov.com"];
-
-/// Names of people by their ids.
-#[derive(Debug, Default)]
-pub(super) struct Names(Mutex<HashMap<String, (Instant, String)>>);
-
-impl Names {
-    fn known(&self, id: &str) -> Option<String> {
-        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, name) = names.get(id)?;
-        (since.elapsed() < NAME_AGE).then(|| name.clone())
-    }
-
-    fn note(&self, id: &str, name: &str) {
-        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if names.len() >= MAX_NAMES {
-            names.clear();
-        }
-        names.insert(id.to_owned(), (Instant::now(), name.to_owned()));
-    }
-}
 
 impl SlackClient {
     pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
