@@ -440,6 +440,8 @@ fn hot_keys_are_the_promised_ones() {
                     "allowed_chats",
                     "allowed_users",
                     "allow_external",
+                    "context_messages",
+                    "max_file_mb",
                 ]
                 .contains(&name))
             || key.path.starts_with("agent.")
