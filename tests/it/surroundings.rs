@@ -4,6 +4,7 @@ mod context;
 mod files;
 mod follow_ups;
 mod history;
+mod measured;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

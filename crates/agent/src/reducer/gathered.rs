@@ -140,7 +140,7 @@ fn line(message: &ChatMessage) -> String {
     )
 }
 
-/// Messages of a chat for the model that asked for them, oldest first: the newest of them in at most [`CONTEXT_CAP`] bytes.
+/// Messages of a chat for the model that asked for them, oldest first: the newest of them, 8 KiB at most.
 #[must_use]
 pub fn chat_messages(messages: &[ChatMessage]) -> String {
     if messages.is_empty() {
