@@ -60,7 +60,7 @@ impl PlatformSurroundings {
         }
     }
 
-    /// Once a day, when a file is to be stored: removes the attachments of tasks whose records are gone.
+    /// Removes old attachments, once a day at most.
     fn prune(&self) {
         let Some(attachments) = self.attachments.clone() else { return };
         let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,11 @@ impl PlatformSurroundings {
                 most,
                 bot: request.bot,
             };
-            within(channel.read_chat(&look)).await
+            let read = within(channel.read_chat(&look)).await;
+            if read.is_ok() {
+                counter!("countersign_context_reads_total", "channel" => kind, "outcome" => "read").increment(1);
+            }
+            read
         };
         let answered = async {
             match request.message.replies_to.first().filter(|_| own.context_messages > 0) {
@@ -168,7 +172,6 @@ struct Found {
 
 impl Found {
     fn take(&mut self, page: ChatPage, direct: bool, request: Request<'_>) {
-        counter!("countersign_context_reads_total", "channel" => request.conversation.channel.as_str(), "outcome" => "read").increment(1);
         // One of the two events of a mention comes without its files.
         self.files.extend(page.request.into_iter().flat_map(|message| message.files));
         if self.context.quoted.is_empty() {

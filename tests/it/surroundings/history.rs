@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, offered, say};
 use crate::support::platform::{On, on_both};
-use crate::support::world::{ASIDE, GROUP, World, last};
+use crate::support::world::{ASIDE, GROUP, To, World, last};
 
 on_both! {
     the_model_reads_on_without_asking,
@@ -78,5 +78,42 @@ async fn a_wrong_time_is_told(on: On) {
     world.hears(c, "读完了").await;
     let told = world.model.seen()[1].body.clone();
     assert!(answer(&told).unwrap().contains("is no time; give it as"), "{told}");
+    world.end().await;
+}
+
+/// design: issue I part B, a topic of Lark takes no range of time: older messages of it are found behind the newest ones.
+#[tokio::test]
+async fn older_messages_of_a_topic_are_found() {
+    let on = On::Lark;
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let first_time = |text: &str| {
+        text.lines()
+            .nth(2)
+            .and_then(|line| line.trim().split(' ').next())
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let world = World::start_on(on, &[], move |request| match answer(request) {
+        None => call([("chat_history", json!({"limit": 50}))]),
+        Some(text) if text.contains("第 79 条") => call([("chat_history", json!({"before": first_time(text), "limit": 5}))]),
+        Some(_) => say("读完了。"),
+    })
+    .await;
+    let topic = To {
+        thread: Some("omt_1"),
+        ..ASIDE
+    };
+    for number in 0..80 {
+        world.overhears(on.user("wang"), c, &format!("第 {number} 条"), topic);
+    }
+    world.say(u, c, "整理笔记", To { mention: true, ..topic }).await;
+    world.hears(c, "读完了").await;
+    let seen = world.model.seen();
+    let (newest, older) = (answer(&seen[1].body).unwrap(), answer(&seen[2].body).unwrap());
+    let oldest_shown = (0..80).find(|number| newest.contains(&format!("第 {number} 条"))).unwrap();
+    assert!(
+        older.contains(&format!("第 {} 条", oldest_shown - 1)),
+        "after {oldest_shown}: {older}"
+    );
     world.end().await;
 }

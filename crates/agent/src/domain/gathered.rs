@@ -1,15 +1,15 @@
-//! What comes to the model beside the words of a request: what was said before it in the chat, and the files that came with it.
+//! The surroundings of a request: the messages before it in the chat, and its files.
 
 use serde::{Deserialize, Serialize};
 
 use super::Millis;
 
-/// What was read for one task before its first model call. Everything in it is foreign.
+/// The surroundings of one request, read before the first model call. Everything in it is foreign.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gathered {
-    /// What is left of the task that this one follows up.
+    /// The finished task that the request follows up.
     pub earlier: Option<EarlierTask>,
-    /// What was said in the chat.
+    /// Messages of the chat.
     pub context: ChatContext,
     /// The files of the request.
     pub files: Vec<ReceivedFile>,
@@ -19,16 +19,16 @@ pub struct Gathered {
     pub pictures: Vec<(usize, Picture)>,
 }
 
-/// What is left of a finished task.
+/// A finished task, in short.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierTask {
-    /// What was asked.
+    /// The request.
     pub asked: String,
-    /// What came of it.
+    /// The answer, and the results of steps.
     pub outcome: String,
 }
 
-/// What was said around a request.
+/// Messages of the chat around a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatContext {
     /// Messages of the chat or of the thread before the request, oldest first.
@@ -88,7 +88,7 @@ pub struct FileRef {
     /// It is an image, by the platform's word.
     #[serde(default)]
     pub image: bool,
-    /// Where it is, if the platform says so in the event. Nobody but the platform's own hosts is asked for it.
+    /// Its address, if the event names one. Only the platform's own hosts are asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
@@ -106,7 +106,7 @@ pub struct ReceivedFile {
     pub outcome: FileOutcome,
 }
 
-/// What became of a file of a request.
+/// Whether a file of a request was taken, and where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileOutcome {

@@ -65,27 +65,25 @@ impl LarkClient {
             true => ("thread", &look.conversation.thread),
             false => ("chat", &look.conversation.chat),
         };
+        let size = if look.in_thread { PAGE } else { (look.most + 1).min(PAGE) };
         let mut query = vec![
             ("container_id_type", kind.to_owned()),
             ("container_id", place.clone()),
             ("sort_type", String::from("ByCreateTimeDesc")),
-            ("page_size", (look.most + 1).min(PAGE).to_string()),
+            ("page_size", size.to_string()),
         ];
         if !look.in_thread {
             query.push(("end_time", (look.before.0 / 1000 + 1).to_string()));
         }
         let url = format!("{}/open-apis/im/v1/messages", self.base_url);
         // A thread is listed from its end, also where older messages are wanted.
-        let wanted = |items: &[Value]| match look.request {
-            Some(_) => items.len(),
-            None => items.iter().filter(|item| created(item).is_some_and(|at| at < look.before)).count(),
-        };
+        let is_wanted = |item: &&Value| created(item).is_some_and(|at| at <= look.before);
         let mut items = Vec::new();
         for _ in 0..PAGES {
             let data = self.read(&url, &query).await?;
             items.extend(data["items"].as_array().into_iter().flatten().cloned());
             match data["page_token"].as_str().filter(|_| data["has_more"] == true) {
-                Some(next) if wanted(&items) <= look.most => {
+                Some(next) if items.iter().filter(is_wanted).count() <= look.most => {
                     query.retain(|(name, _)| *name != "page_token");
                     query.push(("page_token", next.to_owned()));
                 }
