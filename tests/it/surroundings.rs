@@ -53,13 +53,15 @@ impl World {
         let number = OVERHEARD.fetch_add(1, Ordering::Relaxed) % 3600;
         let at = Millis(self.clock.now().0 - 3_600_000 + number * 1000);
         let event = self.message_at(Some(at), user, chat, text, to);
-        self.lists(chat, to.thread, &event);
+        self.lists(chat, &event);
         event.message_id
     }
 
-    /// From now on the platform lists the message of `event`.
-    fn lists(&self, chat: &str, thread: Option<&str>, event: &Event) {
-        self.chat.hear(chat, thread, self.tenant.listed(event));
+    /// From now on the platform lists the message of `event`, in its thread if it stands in one.
+    fn lists(&self, chat: &str, event: &Event) {
+        let message = self.tenant.listed(event);
+        let thread = ["thread_ts", "thread_id"].iter().find_map(|key| message[key].as_str());
+        self.chat.hear(chat, thread, message.clone());
     }
 
     /// Somebody sends `files` with `text`, which the platform lists and tells us of; gives the message's id.
@@ -70,7 +72,7 @@ impl World {
             self.chat.put_file(id, file.clone());
         }
         let event = self.tenant.with_files(event, &with);
-        self.lists(chat, to.thread, &event);
+        self.lists(chat, &event);
         self.push(&event).await;
         event.message_id
     }

@@ -28,7 +28,7 @@ async fn what_was_said_above_is_in_the_request(on: On) {
     world.overhears(on.user("wang"), c, "周五前要交报告", ASIDE);
     world.overhears(on.user("li"), c, "我来写第一稿", ASIDE);
     let event = world.message(u, c, "把上面的讨论整理成待办", GROUP);
-    world.lists(c, None, &event);
+    world.lists(c, &event);
     world.push(&event).await;
     world.hears(c, "整理好了").await;
     let messages = first_request(&world);
@@ -155,7 +155,7 @@ async fn the_newest_messages_count(on: On) {
         world.overhears(on.user("wang"), c, &format!("message-{number}."), ASIDE);
     }
     let event = world.message(u, c, "整理笔记", GROUP);
-    world.lists(c, None, &event);
+    world.lists(c, &event);
     world.push(&event).await;
     world.hears(c, "好的").await;
     let context = block(&first_request(&world), "<chat-context>").unwrap();
@@ -230,7 +230,7 @@ async fn a_chain_of_answers_and_a_bundle_are_read() {
         );
         event.body["event"]["message"]["message_type"] = json!("merge_forward");
         event.body["event"]["message"]["content"] = json!("Merged and Forwarded Message");
-        world.lists(c, None, &event);
+        world.lists(c, &event);
         event.message_id
     };
     let mut inner = world.tenant.listed(&world.message(on.user("qian"), c, "供应商报价四万八", ASIDE));

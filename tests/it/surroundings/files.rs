@@ -283,7 +283,7 @@ async fn a_mention_without_its_files_finds_them() {
     let sent = file("a.txt", "text/plain", b"abc");
     world.chat.put_file("F1", sent.clone());
     event = world.tenant.with_files(event, &[("F1", &sent, world.slack().file_url("F1"))]);
-    world.lists(on.chat("c1"), None, &event);
+    world.lists(on.chat("c1"), &event);
     // Only the mention is told.
     event.body = event.twin.take().unwrap();
     world.push(&event).await;
@@ -332,7 +332,7 @@ async fn a_page_to_sign_in_at_is_no_file() {
         let event = world.message(on.user("u1"), on.chat("c1"), "看看这个", GROUP);
         let told = file(name, media, b"abc");
         let event = world.tenant.with_files(event, &[(id, &told, world.slack().file_url(id))]);
-        world.lists(on.chat("c1"), None, &event);
+        world.lists(on.chat("c1"), &event);
         world.push(&event).await;
         world.hears(on.chat("c1"), &format!("{name}：收到的不是这个文件")).await;
     }
@@ -350,7 +350,7 @@ async fn a_file_elsewhere_is_not_asked_for() {
     let event = world
         .tenant
         .with_files(event, &[("F1", &told, format!("http://{}/F1", trap.local_addr().unwrap()))]);
-    world.lists(on.chat("c1"), None, &event);
+    world.lists(on.chat("c1"), &event);
     world.push(&event).await;
     world.hears(on.chat("c1"), "没能取到").await;
     assert!(trap.accept().now_or_never().is_none(), "somebody connected");

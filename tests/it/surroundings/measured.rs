@@ -72,7 +72,7 @@ async fn median(on: On, context: &str, with_file: bool) -> f64 {
             }
             (false, _) => event,
         };
-        world.lists(chat, None, &event);
+        world.lists(chat, &event);
         let begun = Instant::now();
         world.push(&event).await;
         world.hears(chat, "好的").await;
