@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Alternating rounds of the accept path, on loopback only; prints Markdown. scripts/bench builds what it needs and calls it.
 
-  run.py --work DIR [--rounds 5] [--seconds 3] [--only "a;b"] [--skip-table] [--skip-latency] [--skip-flat] [--json FILE]
+  run.py --work DIR [--rounds 5] [--seconds 3] [--only "a;b"] [--skip-table] [--skip-latency] [--skip-flat] [--skip-sockets]
+         [--json FILE]
 
-DIR/bin holds countersign, load and limit; DIR/peers (optional) the Node peers. Every round starts each server anew: start-up,
+DIR/bin holds countersign, load, limit and flood; DIR/peers (optional) the Node peers, and the Python peers with their venv. Every round starts each server anew: start-up,
 idle memory, throughput, latency and CPU a request come from the same run. Server on core 0, everything else on core 1.
 """
 
@@ -19,6 +20,7 @@ parser.add_argument("--rate", type=float, default=250, help="events a second of 
 parser.add_argument("--skip-latency", action="store_true")
 parser.add_argument("--skip-table", action="store_true")
 parser.add_argument("--skip-flat", action="store_true")
+parser.add_argument("--skip-sockets", action="store_true")
 parser.add_argument("--events", type=int, default=1_000_000, help="stored events of the growth runs")
 parser.add_argument("--reviews", type=int, default=100_000, help="pending reviews of the growth runs")
 parser.add_argument("--binary", action="append", default=[], help="another countersign instead of DIR/bin/countersign; the second time: an earlier one to compare with")
@@ -180,7 +182,7 @@ def node(script):
     return lambda port, folder, kind: (["node", script], {"NODE_ENV": "production"}, f"{work}/peers")
 
 
-def ours(database, roles, filled=None, program=None):
+def ours(database, roles, filled=None, program=None, sockets=None):
     def command(port, folder, kind):
         # In a folder of its own, as the default has it: every write beside config.yaml wakes the watch of that file.
         url = filled or (postgres.fresh() if database == "postgres" else f"sqlite://{folder}/data/bench.db")
@@ -195,11 +197,17 @@ def ours(database, roles, filled=None, program=None):
             "CHANNELS__SLACK__BOT_TOKEN": "xoxb-bench",
             "CHANNELS__LARK__ENABLED": "true",
             "CHANNELS__LARK__BASE_URL": f"http://127.0.0.1:{platform_port}",
-            "CHANNELS__LARK__APP_ID": "cli_bench00000000",
+            "CHANNELS__LARK__APP_ID": "cli_0123456789abcdef",
             "CHANNELS__LARK__APP_SECRET": "bench-app-secret-0123456789",
             "CHANNELS__LARK__VERIFICATION_TOKEN": "bench-verification-token",
             "CHANNELS__LARK__ENCRYPT_KEY": "bench-encrypt-key-0123456789",
         }
+        if sockets:
+            platform = f"http://127.0.0.1:{sockets}"
+            env |= {"CHANNELS__SLACK__ENABLED": "false", "CHANNELS__LARK__ENABLED": "false"}
+            env |= {f"CHANNELS__{kind.upper()}__{key}": value for key, value in {"ENABLED": "true", "DELIVERY": "socket", "BASE_URL": platform}.items()}
+            if kind == "slack":
+                env |= {"CHANNELS__SLACK__BASE_URL": f"{platform}/api", "CHANNELS__SLACK__APP_TOKEN": "xapp-bench"}
         return [program or binary, "serve"], {f"COUNTERSIGN__{key}": value for key, value in env.items()}, folder
 
     return command
@@ -365,6 +373,84 @@ def latency(entries):
     verdicts(rows, [(f"p99 of Slack on {name} against Bolt JS", f"countersign {name}, Slack", "Bolt JS", "p99_us", 1, False) for name in ("SQLite", "PostgreSQL")])
 
 
+# --- sockets: the platform floods whoever connects
+
+SOCKET_PEERS = {
+    "Slack's Node client": ("slack", lambda work, kind: ["node", f"{work}/peers/slack-socket.cjs"]),
+    "Slack's Python client": ("slack", lambda work, kind: [f"{work}/peers/venv/bin/python", f"{work}/peers/sockets.py", kind]),
+    "Lark's Node client": ("lark", lambda work, kind: ["node", f"{work}/peers/lark-socket.cjs"]),
+    "Lark's Python client": ("lark", lambda work, kind: [f"{work}/peers/venv/bin/python", f"{work}/peers/sockets.py", kind]),
+}
+WINDOW = 64
+
+
+def flooded(name, kind, connections, command, number):
+    """One run: `command` gets the platform's port and a folder, and gives what to start."""
+    folder, port = tempfile.mkdtemp(dir=scratch), free_port()
+    os.mkdir(f"{folder}/data")
+    log = f"{folder}/data/log"
+    options = dict(kind=kind, port=port, window=WINDOW, connections=connections, duration=args.seconds, warm=3000)
+    flood = subprocess.Popen(
+        pinned(OTHERS, [f"{work}/bin/flood"] + [word for key, value in options.items() for word in ("--" + key, str(value))]),
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+    )
+    process = None
+    try:
+        listens(port, flood)
+        argv, env, cwd = command(port, folder)
+        process = spawn(argv, SERVER, env, cwd, log)
+        if flood.stdout.readline().strip() != "warm":
+            raise RuntimeError("it did not connect, or acknowledges nothing")
+        pids = tree(process.pid)
+        before = cpu_us(pids)
+        row = json.loads(flood.stdout.readline())
+        row.update(name=name, round=number, cpu=(cpu_us(pids) - before) / max(1, row["events"]))
+        print(f"round {number}  {name:46s} {row['rps']:8.0f}/s  cpu {row['cpu']:7.1f} us  odd {row['odd']}", file=sys.stderr, flush=True)
+        if rows_file:
+            rows_file.write(json.dumps(row) + "\n")
+            rows_file.flush()
+        return row
+    except RuntimeError as error:
+        tail = open(log, errors="replace").read()[-600:] if os.path.exists(log) else ""
+        print(f"round {number}  {name}: {error}\n{tail}", file=sys.stderr, flush=True)
+        return None
+    finally:
+        for one in filter(None, [process, flood]):
+            stop(one)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sockets(chosen):
+    entries = []
+    for kind in ["slack", "lark"]:
+        for database, label in [("sqlite", "SQLite"), ("postgres", "PostgreSQL")][: 2 if postgres else 1]:
+            mine = lambda port, folder, kind=kind, database=database: ours(database, HOOKS, sockets=port)(free_port(), folder, kind)
+            entries.append((f"countersign {label}, {kind.title()} socket", kind, 2, mine))
+    for name, (kind, argv) in SOCKET_PEERS.items():
+        if os.path.exists(argv(work, kind)[0]) or shutil.which(argv(work, kind)[0]):
+            peer = lambda port, folder, kind=kind, argv=argv: (argv(work, kind), {"PLATFORM": f"http://127.0.0.1:{port}", "NODE_ENV": "production"}, f"{work}/peers")
+            entries.append((name, kind, 1, peer))
+    entries = [one for one in entries if chosen(one[0])]
+    if not entries:
+        return
+    rows = {name: [] for name, *_ in entries}
+    for number in range(args.rounds):
+        for name, kind, connections, command in entries if number % 2 == 0 else entries[::-1]:
+            row = flooded(name, kind, connections, command, number)
+            if row:
+                rows[name].append(row)
+    print(f"\n## Sockets, one core\n\n{WINDOW} unacknowledged events at a time, {args.rounds} alternating rounds of {args.seconds:g} s, medians (range). Ours stores every event; the clients store nothing.\n")
+    print("| client | events/s | CPU µs an event | odd frames |")
+    print("|---|---|---|---|")
+    for name, found in rows.items():
+        if found:
+            print(f"| {name} | {middle(found, 'rps')} | {middle(found, 'cpu', 1)} | {sum(row['odd'] for row in found)} |")
+    verdicts(rows, [
+        (f"{name} on {label} against the vendor's client for {language}, throughput", f"countersign {label}, {name} socket", f"{name}'s {language} client", "rps", 3, True)
+        for name in ["Slack", "Lark"] for label in ["SQLite", "PostgreSQL"] for language in ["Node", "Python"]
+    ])
+
+
 # --- growth: the same events into an empty database and into a full one
 
 SERIES = {
@@ -437,10 +523,12 @@ def growth(databases):
 def main():
     global postgres, platform_port
     only = [part for part in args.only.split(";") if part]
-    entries = [what for what in TABLE if not only or any(part in what["name"] for part in only)]
+    chosen = lambda name: not only or any(part in name for part in only)
+    entries = [what for what in TABLE if chosen(what["name"])]
     if not os.path.isdir(f"{work}/peers/node_modules"):
         entries = [what for what in entries if what["name"] not in ("Bolt JS", "Lark Node SDK")]
-    if any("PostgreSQL" in what["name"] for what in entries):
+    over_sockets = not args.skip_sockets and chosen("countersign PostgreSQL, Slack socket")
+    if over_sockets or any("PostgreSQL" in what["name"] for what in entries):
         try:
             postgres = Postgres()
         except RuntimeError as error:
@@ -456,6 +544,8 @@ def main():
             table(entries)
         if not args.skip_latency:
             latency([what for what in entries if what["name"] in LATENCY])
+        if not args.skip_sockets:
+            sockets(chosen)
         if not args.skip_flat:
             growth([pair for pair in (("sqlite", "SQLite"), ("postgres", "PostgreSQL")) if pair[0] == "sqlite" or postgres])
     finally:

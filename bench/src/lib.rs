@@ -60,7 +60,7 @@ pub fn lark_plain(run: u64, i: u64, chatter: bool) -> String {
     serde_json::json!({
         "schema": "2.0",
         "header": {"event_id": format!("{run:016x}{i:016x}"), "event_type": "im.message.receive_v1",
-            "create_time": ms.to_string(), "token": LARK_TOKEN, "app_id": "cli_bench00000000", "tenant_key": "benchtenant00001"},
+            "create_time": ms.to_string(), "token": LARK_TOKEN, "app_id": "cli_0123456789abcdef", "tenant_key": "benchtenant00001"},
         "event": {
             "sender": {"sender_id": {"union_id": "on_0000000000000000000000000000bench", "user_id": format!("u{:07}", i % 200),
                 "open_id": format!("ou_{:032x}", i % 200)}, "sender_type": "user", "tenant_key": "benchtenant00001"},
