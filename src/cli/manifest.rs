@@ -22,6 +22,15 @@ pub(super) fn lark(public_url: Option<&str>) -> anyhow::Result<ExitCode> {
     print(LARK, public_url)
 }
 
+/// The scopes that the Slack app asks for, each with what it is for.
+pub(super) fn slack_scopes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = SLACK.lines().skip_while(|line| line.trim() != "bot:").skip(1);
+    lines.map_while(|line| {
+        let (scope, purpose) = line.trim().strip_prefix("- ")?.split_once('#')?;
+        Some((scope.trim(), purpose.trim()))
+    })
+}
+
 fn print(text: &str, public_url: Option<&str>) -> anyhow::Result<ExitCode> {
     let (chosen, other) = match public_url {
         Some(_) => ("{webhook}", "{socket}"),

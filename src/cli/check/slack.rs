@@ -3,10 +3,12 @@
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
+use super::super::manifest::slack_scopes;
 use super::verdict::{Verdict, transport};
 use crate::config::SlackSecrets;
 
-/// What the gateway asks of the platform: to hear, to say, to react, and to look whether it has said something already.
+/// Without one of these the gateway does not work: to hear, to say, to react, and to look whether it has said something already. Without
+/// another scope of the manifest something is missing.
 const NEEDED: &[&str] = &[
     "app_mentions:read",
     "channels:history",
@@ -41,21 +43,30 @@ pub(super) async fn verdict(secrets: &SlackSecrets, http: reqwest::Client) -> Ve
         return Verdict::Bad(format!("the bot token is refused: {}", code(&body["error"])));
     }
     let bot = body["user_id"].as_str().unwrap_or("unknown");
-    match scopes {
-        None => Verdict::Doubtful(format!("the bot token is good; the bot is {bot:?}; its scopes were not told")),
-        Some(scopes) => {
-            let granted: Vec<&str> = scopes.split(',').map(str::trim).collect();
-            let missing: Vec<&str> = NEEDED.iter().copied().filter(|scope| !granted.contains(scope)).collect();
-            if missing.is_empty() {
-                Verdict::Good(format!("the bot token is good and has every scope; the bot is {bot:?}"))
-            } else {
-                Verdict::Bad(format!(
-                    "the bot token lacks the scopes {}: add them and install the app again",
-                    missing.join(", ")
-                ))
-            }
-        }
+    let Some(scopes) = scopes else {
+        return Verdict::Doubtful(format!("the bot token is good; the bot is {bot:?}; its scopes were not told"));
+    };
+    of_scopes(bot, &scopes.split(',').map(str::trim).collect::<Vec<_>>())
+}
+
+fn of_scopes(bot: &str, granted: &[&str]) -> Verdict {
+    let lacking = slack_scopes().filter(|(scope, _)| !granted.contains(scope));
+    let (needed, useful): (Vec<_>, Vec<_>) = lacking.partition(|(scope, _)| NEEDED.contains(scope));
+    let names = |scopes: &[(&str, &str)]| scopes.iter().map(|(scope, _)| *scope).collect::<Vec<_>>().join(", ");
+    if !needed.is_empty() {
+        return Verdict::Bad(format!(
+            "the bot token lacks the scopes {}: add them and install the app again",
+            names(&needed)
+        ));
     }
+    if useful.is_empty() {
+        return Verdict::Good(format!("the bot token is good and has every scope; the bot is {bot:?}"));
+    }
+    let purposes: Vec<String> = useful.iter().map(|(scope, purpose)| format!("{scope} ({purpose})")).collect();
+    Verdict::Doubtful(format!(
+        "the bot token is good; the bot is {bot:?}; without these scopes something is missing: {}",
+        purposes.join(", ")
+    ))
 }
 
 /// Slack's word for an error, if it is one.

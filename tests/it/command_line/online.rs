@@ -136,10 +136,13 @@ fn slack(base: &str) -> [(&str, &str); 4] {
 /// M-3: Slack's bot token is tried with `auth.test`; missing scopes are named, a refused token says Slack's word for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn slacks_token_and_scopes_are_tried() {
-    let all = "app_mentions:read,channels:history,chat:write,commands,groups:history,im:history,mpim:history,reactions:write";
+    let needed = "app_mentions:read,channels:history,chat:write,commands,groups:history,im:history,mpim:history,reactions:write";
+    let all = format!(
+        "{needed},reactions:read,assistant:write,files:write,files:read,im:write,users:read,channels:read,groups:read,usergroups:read"
+    );
     let good = json!({ "ok": true, "user_id": "U0BOT" });
     let scopes = |scopes: &str| vec![("x-oauth-scopes", scopes.to_owned())];
-    let server = StandIn::start((200, scopes(all), good.clone())).await;
+    let server = StandIn::start((200, scopes(&all), good.clone())).await;
     let ran = online(&slack(&server.base)).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
     told(
@@ -149,12 +152,23 @@ async fn slacks_token_and_scopes_are_tried() {
     assert_eq!(server.header(&Method::POST, "authorization"), "Bearer xoxb-0123456789");
     assert!(server.paths().contains(&"POST /auth.test".to_owned()), "{:?}", server.paths());
 
+    let older = all.replace(",files:read", "").replace(",users:read", "");
+    let older = StandIn::start((200, scopes(&older), good.clone())).await;
+    let ran = online(&slack(&older.base)).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    told(
+        &ran.err,
+        "online: channels.slack: warning: the bot token is good; the bot is \"U0BOT\"; without these scopes something is missing: \
+         files:read (the files of a request; is a file of ours already in the chat, after a crash?), \
+         users:read (names of people in what was said before a request)",
+    );
+
     let few = StandIn::start((200, scopes("chat:write, im:history"), good)).await;
     let ran = online(&slack(&few.base)).await;
     assert_eq!(ran.code, 1, "{ran:?}");
     told(
         &ran.err,
-        "online: channels.slack: the bot token lacks the scopes app_mentions:read, channels:history, groups:history, mpim:history, reactions:write",
+        "online: channels.slack: the bot token lacks the scopes app_mentions:read, reactions:write, channels:history, groups:history, mpim:history",
     );
 
     let refusing = StandIn::start((200, vec![], json!({ "ok": false, "error": "invalid_auth" }))).await;
