@@ -30,8 +30,8 @@ pub use futures_util::future::BoxFuture;
 pub use lark::{LarkClient, LarkHook, LarkReceived, LarkSockets, card as lark_card, click_response};
 pub use plain::plain_text;
 pub use slack::{
-    BlockSet, FormContext, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, SlackSockets, form_errors, revise_form,
-    slack_message,
+    BlockSet, FormContext, HomeCard, HomePage, HomeTask, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, SlackSockets,
+    form_errors, home_view, revise_form, slack_message,
 };
 pub use socket::{Dialer, Ending, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived, is_this_machine};
 pub use wording::{notice_people, notice_text};

@@ -22,6 +22,7 @@ mod say;
 mod context;
 mod feedback;
 mod groups;
+mod home;
 mod settle;
 mod standing;
 mod stop;
@@ -29,6 +30,7 @@ mod triage;
 
 pub use api::{ApiDecision, DecideError};
 pub use groups::GroupDirectory;
+pub use home::{OwnTask, Waiting, WaitingGate};
 pub use notices::row_done;
 pub use phrases::Phrase;
 

@@ -139,6 +139,9 @@ def check(card):
         View(**card).validate_json()
         sb.ModalView(title=text(card["title"]), blocks=builders, close=text(card["close"]), submit=text(card["submit"]),
                      private_metadata=card.get("private_metadata"), callback_id=card.get("callback_id")).to_dict()
+    elif card.get("type") == "home":
+        View(**card).validate_json()
+        sb.HomeTabView(blocks=builders).to_dict()
     else:
         if not card.get("text"):
             raise ValueError("no fallback text")

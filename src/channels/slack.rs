@@ -17,7 +17,7 @@ mod rich_text;
 mod client;
 mod socket;
 
-pub use blocks::{BlockSet, SlackMessage, slack_message};
+pub use blocks::{BlockSet, HomeCard, HomePage, HomeTask, SlackMessage, home_view, slack_message};
 pub use client::SlackClient;
 pub use interactions::{FormContext, form_errors, revise_form};
 pub use socket::SlackSockets;
@@ -52,7 +52,16 @@ pub enum SlackReceived {
         /// Who.
         user: String,
     },
-    /// A pressed button, decided while the request waits.
+    /// Somebody opened the Home tab of the app; nothing is stored.
+    Home {
+        /// The workspace. It names no chat.
+        place: Conversation,
+        /// Who.
+        user: String,
+        /// Workspaces that are named beside them.
+        teams: Vec<String>,
+    },
+    /// A pressed button, decided while the request waits. One on the Home tab names no chat and no card.
     Press {
         /// The click.
         inbound: Inbound,

@@ -48,27 +48,33 @@ impl Conversations {
     /// Decides a click by what is known of the groups. One that depends on a group that is not known leaves nothing behind: sent again by
     /// the platform, it is a fresh press.
     async fn press(&self, inbound: &Inbound, click: &Click) -> Result<ClickAnswer, StoreError> {
-        let on_copy = self.on_copy(inbound, click).await?;
-        // What is decided belongs to the chat of the gate, also where a copy of its card was pressed.
-        let place = on_copy.as_ref().map_or(&inbound.conversation, |gate| &gate.conversation);
+        let elsewhere = self.elsewhere(inbound, click).await?;
+        // What is decided belongs to the chat of the gate, wherever its button was pressed.
+        let place = elsewhere.as_ref().map_or(&inbound.conversation, |gate| &gate.conversation);
         let mut tx = self.ledger.begin_in(place).await?;
         let fresh = tx.insert_handled(inbound).await?;
+        let unlisted = match (&elsewhere, in_list(inbound)) {
+            (_, false) => None,
+            (None, true) => Some(Notice::UnknownReview {}),
+            (Some(gate), true) => self.unlisted(&mut tx, gate, inbound).await?,
+        };
         let press = Press {
             inbound,
             click,
-            on_copy: on_copy.is_some(),
+            elsewhere: elsewhere.is_some(),
             fresh,
             conversations: self,
             actor: Actor::person(&inbound.sender, Via::Button, &inbound.event_key, self.clock.now()),
         };
-        let answer = match &click.target {
-            Some(ClickTarget::Gate(id)) => press.decide_gate(&mut tx, id).await?,
-            Some(ClickTarget::Action(id)) => press.decide_row(&mut tx, id).await?,
-            Some(ClickTarget::Turn(id)) => press.judge(&mut tx, id).await?,
-            None => None,
+        let answer = match (unlisted, &click.target) {
+            (Some(why), _) => Some(ClickAnswer::notice(why)),
+            (None, Some(ClickTarget::Gate(id))) => press.decide_gate(&mut tx, id).await?,
+            (None, Some(ClickTarget::Action(id))) => press.decide_row(&mut tx, id).await?,
+            (None, Some(ClickTarget::Turn(id))) => press.judge(&mut tx, id).await?,
+            (None, None) => None,
         };
         let mut answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
-        if let Some(gate) = &on_copy {
+        if let Some(gate) = &elsewhere {
             answer.card = answer.card.and_then(|card| card.copy_for(&inbound.sender, gate));
         }
         if !matches!(answer.notice, Notice::GroupUnknown { .. }) {
@@ -78,8 +84,9 @@ impl Conversations {
         Ok(answer)
     }
 
-    /// The gate whose card the pressed message is a copy of, in the direct chat of the person who pressed it. `None` means that it is no copy.
-    async fn on_copy(&self, inbound: &Inbound, click: &Click) -> Result<Option<Gate>, StoreError> {
+    /// The gate whose button was pressed elsewhere than on its card: on the copy in the direct chat of the person who pressed it, or in the list of
+    /// what waits for them. `None` means that it was neither.
+    async fn elsewhere(&self, inbound: &Inbound, click: &Click) -> Result<Option<Gate>, StoreError> {
         for _ in 0..COPY_LOOKS {
             let mut session = self.ledger.read().await?;
             let id = match &click.target {
@@ -87,10 +94,12 @@ impl Conversations {
                 Some(ClickTarget::Action(button)) => session.action(&button.unmarked().0).await?.and_then(|record| record.action.gate_id),
                 Some(ClickTarget::Turn(_)) | None => None,
             };
-            let (Some(id), Some(pressed)) = (id, &click.card) else {
-                return Ok(None);
-            };
+            let Some(id) = id else { return Ok(None) };
             let gate = session.gate(&id).await?.map(|record| record.gate);
+            if in_list(inbound) {
+                return Ok(gate);
+            }
+            let Some(pressed) = &click.card else { return Ok(None) };
             let Some(gate) = gate.filter(|gate| gate.conversation.chat != inbound.conversation.chat) else {
                 return Ok(None);
             };
@@ -112,8 +121,8 @@ impl Conversations {
 struct Press<'a> {
     inbound: &'a Inbound,
     click: &'a Click,
-    /// The pressed card is a copy for the one who pressed it.
-    on_copy: bool,
+    /// It was pressed on a copy for the one who pressed it, or in the list of what waits for them.
+    elsewhere: bool,
     /// `false` means the platform sent it before; nothing is done, the answer tells what came of it.
     fresh: bool,
     conversations: &'a Conversations,
@@ -128,14 +137,14 @@ impl Press<'_> {
     }
 
     /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
-    /// chat decides nothing there; a copy decides in the direct chat that it was sent to. Not every platform tells tenant and chat with a
+    /// chat decides nothing there; a copy decides in the direct chat that it was sent to, and the list of what waits for a person names no chat. Not every platform tells tenant and chat with a
     /// click; what it tells must fit.
     async fn record(&self, session: &mut Tx, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
         let Some(record) = session.gate(id).await? else {
             return Ok(None);
         };
         let (mut here, there) = (self.inbound.conversation.clone(), &record.gate.conversation);
-        if self.on_copy {
+        if self.elsewhere {
             here.chat.clone_from(&there.chat);
         }
         if !here.may_be(there) {
@@ -388,7 +397,8 @@ impl Press<'_> {
         if let Some(mark) = mark {
             return Ok(mark != record.gate.id.mark());
         }
-        if self.on_copy || pressed.is_some() && pressed == own {
+        // A copy has a card; the list, which may be an old picture, has none and needs the mark.
+        if pressed.is_some() && (self.elsewhere || pressed == own) {
             return Ok(false);
         }
         if row.status == ActionStatus::Unknown || record.gate.card.asks_anew(&row.id) {
@@ -442,6 +452,11 @@ impl Press<'_> {
             session.audit_act("refused", &record.gate, None, &self.actor, serde_json::json!({}));
         }
     }
+}
+
+/// Was it pressed in the list of what waits for its sender? That names no chat.
+fn in_list(inbound: &Inbound) -> bool {
+    inbound.conversation.chat.is_empty()
 }
 
 /// The act of a button at this kind of gate. Changes may come without words. `None`: such a gate has no such button.

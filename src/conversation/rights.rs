@@ -224,7 +224,11 @@ impl Rights {
 
     /// May `user` do this at `gate`; of calls, at one of them at least?
     pub(super) fn may(&self, user: &str, act: &Act, gate: &Gate) -> Right {
-        let may = |approvers| self.may_where(approvers, user, act, Matter::at(gate));
+        self.best(gate, |approvers| self.may_where(approvers, user, act, Matter::at(gate)))
+    }
+
+    /// The best right that `may` gives where `gate` asks; of calls, at any of them.
+    fn best(&self, gate: &Gate, may: impl Fn(&Approvers) -> Right) -> Right {
         match &gate.card {
             Outbound::ApprovalCard(card) => {
                 let rows = card.actions.iter().map(|row| may(row.approvers.as_ref().unwrap_or(&self.calls)));
@@ -232,6 +236,26 @@ impl Rights {
             }
             _ => may(self.approvers(gate.kind)),
         }
+    }
+
+    /// Does `gate` wait for `user`, of these organisations? It does if it is their own task, or if they may approve it as somebody who is named: one of a
+    /// list or group, a deputy, one to whom it was escalated. Where anybody may approve, it waits for its requester alone.
+    pub(super) fn lists(&self, user: &str, teams: &[String], gate: &Gate) -> Right {
+        match self.barrier(user, teams, gate) {
+            None => {}
+            Some(Notice::GroupUnknown { groups }) => return Right::Unknown(groups),
+            Some(_) => return Right::No,
+        }
+        if user == self.channel.person(&gate.requester) {
+            return Right::Yes;
+        }
+        let matter = Matter::at(gate);
+        self.best(gate, |approvers| {
+            if approvers.is_open_to_all() && !self.is_escalated(user, matter) {
+                return Right::No;
+            }
+            self.may_where(approvers, user, &Act::Approve, matter)
+        })
     }
 
     /// What `act` comes to at `record`, which asks for no calls, by these rights.

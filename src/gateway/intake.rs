@@ -1,5 +1,6 @@
 //! What becomes of an event, whichever way it came: it is stored or decided, and then answered. No agent work happens here.
 
+mod home;
 mod lark;
 mod slack;
 

@@ -9,6 +9,7 @@ use countersign_agent::domain::{ChannelKind, Clock, Failpoint, Ids};
 use countersign_agent::template::Templates;
 use metrics::counter;
 use secrecy::SecretString;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -154,6 +155,9 @@ impl PlatformRefusals {
     }
 }
 
+/// Home tabs that are drawn at once.
+const MOST_HOMES: usize = 64;
+
 /// Shared state of handlers and workers; cheap to clone, which every request does.
 #[derive(Clone, Debug)]
 pub struct Gateway(Arc<Shared>);
@@ -170,6 +174,8 @@ struct Shared {
     readers: Readers,
     sockets: Sockets,
     socket_standings: SocketStandings,
+    /// Places for Home tabs that are drawn at once.
+    homes: Semaphore,
 }
 
 impl Deref for Gateway {
@@ -193,7 +199,13 @@ impl Gateway {
             readers: Readers::default(),
             sockets: Sockets::default(),
             socket_standings: SocketStandings::default(),
+            homes: Semaphore::new(MOST_HOMES),
         }))
+    }
+
+    /// A place for drawing one more Home tab, while there is one.
+    pub(super) fn home_place(&self) -> Option<SemaphorePermit<'_>> {
+        self.0.homes.try_acquire().ok()
     }
 
     /// Name of the small fact that holds the bot's own user id on `kind`.

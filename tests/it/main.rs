@@ -73,6 +73,7 @@ mod slack_cards;
 mod slack_client;
 mod slack_events;
 mod slack_forms;
+mod slack_home;
 mod slack_interactions;
 mod slack_places;
 mod slack_surfaces;

@@ -22,7 +22,14 @@ fn done(outcome: Result<Received, Refusal>) -> Option<Inbound> {
         Ok(Received::Event(inbound) | Received::Command(inbound) | Received::Press { inbound, .. } | Received::Submit(inbound)) => {
             Some(inbound)
         }
-        Ok(Received::Challenge(_) | Received::Probe | Received::EmptyCommand { .. } | Received::Opened { .. } | Received::Ignored(_))
+        Ok(
+            Received::Challenge(_)
+            | Received::Probe
+            | Received::EmptyCommand { .. }
+            | Received::Opened { .. }
+            | Received::Home { .. }
+            | Received::Ignored(_),
+        )
         | Err(_) => None,
     }
 }

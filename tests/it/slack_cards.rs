@@ -1,6 +1,7 @@
 //! What we say in Slack: every card in every state and both languages, the form, and text that tries to forge.
 
 mod checker;
+mod home;
 
 use std::collections::BTreeSet;
 
@@ -347,6 +348,17 @@ fn a_long_answer_is_cut_with_a_mark() {
     assert!(long.contains("很长的答复。很长的答复。") && long.contains("……内容过长，已截断"));
     let whole = "很长的答复。".repeat(1500);
     assert!(said(&whole).contains(&whole));
+}
+
+/// reach §3: the Home tab looks as agreed in both languages, and the platform would take it.
+#[test]
+fn the_home_tab_looks_as_agreed() {
+    for locale in LOCALES {
+        for (name, view) in home::tabs(locale) {
+            assert_eq!(check_slack(&view), Vec::<String>::new(), "{name} {}", locale.as_str());
+            insta::assert_json_snapshot!(format!("{name}-{}", locale.as_str()), view);
+        }
+    }
 }
 
 /// S0-28, M-5: the form names the gate, the chat and the card, has the contract's names, and the platform would take it.

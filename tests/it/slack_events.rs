@@ -289,14 +289,45 @@ fn opening_the_chat() {
         opened(push(&home("messages", "U1"))),
         (String::from("D1"), String::new(), String::from("U1"))
     );
-    for (tab, user) in [("home", "U1"), ("about", "U1"), ("messages", "UBOT")] {
+    for (tab, user) in [("about", "U1"), ("messages", "UBOT"), ("home", "UBOT")] {
         assert!(ignored(&push(&home(tab, user))), "{tab} {user}");
+    }
+    match push(&home("home", "U1")) {
+        Ok(Received::Home { place, user, .. }) => assert_eq!((place.chat.as_str(), user.as_str()), ("", "U1")),
+        other => panic!("{other:?}"),
     }
     let begun = json!({"user_id": "U1", "channel_id": "D1", "thread_ts": "1780000000.000100", "context": {}});
     let begun = event(json!({"type": "assistant_thread_started", "assistant_thread": begun}));
     assert_eq!(opened(push(&begun)).1, "1780000000.000100");
     let lacking = event(json!({"type": "app_home_opened", "user": "U1", "tab": "messages"}));
     assert!(matches!(push(&lacking), Err(Refusal::Bad(_))));
+}
+
+/// reach §3: the platform's own stop button is `/stop` of the person who pressed it, in that thread; it is no message that anybody wrote.
+#[test]
+fn the_stop_button_is_a_word() {
+    let stop = |channel: &str, user: &str, thread: Value| {
+        let stopped = json!({"type": "agent_session_stopped", "channel": channel, "user": user, "thread_ts": thread,
+            "streaming_message_ts": ["1780000001.000100"]});
+        push(&event(stopped))
+    };
+    let root = "1780000000.000100";
+    for (chat, thread) in [("C1", root), ("D1", "")] {
+        let said = inbound(stop(chat, "U1", json!(root)));
+        assert_eq!(
+            (said.sender.as_str(), said.conversation.thread.as_str(), &said.message_key),
+            ("U1", thread, &None)
+        );
+        let InboundBody::Message(message) = said.body else {
+            panic!("no message")
+        };
+        assert_eq!((message.text.as_str(), message.to_bot, &message.message_id), ("/stop", true, &None));
+        assert_eq!(message.replies_to, [root]);
+    }
+    assert_eq!(inbound(stop("D1", "U1", json!(null))).conversation.chat, "D1");
+    assert!(ignored(&stop("C1", "UBOT", json!(root))));
+    assert!(matches!(stop("C1", "U1", json!("soon")), Err(Refusal::Bad(_))));
+    assert!(matches!(stop("C1", "", json!(root)), Err(Refusal::Bad(_))));
 }
 
 /// M-5: the bot comes into a chat and goes; other people's coming and going is theirs.

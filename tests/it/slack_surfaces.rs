@@ -3,9 +3,10 @@
 use countersign_playground::{Fault, Snapshot};
 use serde_json::{Value, json};
 
+use crate::support::fake_model::{Gate, Script, say};
 use crate::support::platform::On;
-use crate::support::scripts::reporter;
-use crate::support::world::{GROUP, World};
+use crate::support::scripts::{gated, reporter};
+use crate::support::world::{GROUP, To, World};
 
 const ON: On = On::Slack;
 
@@ -92,5 +93,70 @@ async fn who_opens_the_chat_is_offered_prompts_once() {
     // The next word comes after whatever the events before it led to.
     carried_out(&world).await;
     assert_eq!(world.chat.snapshot().count("suggest"), 1);
+    world.end().await;
+}
+
+/// reach §3: Slack's own stop button ends the task of the person who pressed it, in that thread. Other tasks of theirs go on, and those of other people;
+/// delivered again, it does nothing and says nothing.
+#[tokio::test]
+async fn the_stop_button_ends_the_persons_task_of_that_thread() {
+    let (c, u1, u2) = (ON.chat("c1"), ON.user("u1"), ON.user("u2"));
+    let world = World::start_on(ON, &[], reporter).await;
+    let tasks = [("甲任务", u1), ("乙任务", u1), ("丙任务", u2)].map(|(task, user)| (task, user, Gate::new()));
+    let mut roots = Vec::new();
+    for (task, user, gate) in &tasks {
+        world.model.script(task, Script::new().then(gated(gate, say("做完了"))));
+        roots.push(
+            world
+                .say(
+                    user,
+                    c,
+                    task,
+                    To {
+                        thread: Some(task),
+                        ..GROUP
+                    },
+                )
+                .await,
+        );
+        gate.reached().await;
+    }
+    let stop = |user: &str, root: &str| {
+        let event = json!({ "channel": c, "user": user, "thread_ts": root, "streaming_message_ts": [], "event_ts": root });
+        world.tenant.other("agent_session_stopped", event)
+    };
+    let first = stop(u1, &roots[0]);
+    world.push(&first).await;
+    world.hears(c, "不会再执行任何操作").await;
+    world.api.turn_in(c, "cancelled").await;
+    world.quiet().await;
+    let posts = world.posts(c);
+    world.push(&first).await;
+    // Nobody stops the task of somebody else.
+    world.push(&stop(ON.user("u9"), &roots[1])).await;
+    world.quiet().await;
+    let mut stands: Vec<(Value, Value)> = world
+        .turns_in(c)
+        .await
+        .into_iter()
+        .map(|turn| (turn["user_id"].clone(), turn["status"].clone()))
+        .collect();
+    stands.sort_by_key(|stand| format!("{stand:?}"));
+    assert_eq!(
+        stands,
+        [(u1, "cancelled"), (u1, "running"), (u2, "running")].map(|(user, status)| (json!(user), json!(status)))
+    );
+    let said = world
+        .chat
+        .snapshot()
+        .in_chat(c)
+        .skip(posts)
+        .map(|said| said.words())
+        .collect::<Vec<_>>();
+    assert!(
+        said.len() == 1 && said[0].contains("现在没有正在进行的任务"),
+        "the stranger is told: {said:?}"
+    );
+    tasks.iter().for_each(|(_, _, gate)| gate.open());
     world.end().await;
 }

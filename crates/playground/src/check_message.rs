@@ -18,16 +18,21 @@ const MAX_BLOCKS: usize = 50;
 /// Characters over all blocks of a message, in UTF-16 units: `msg_blocks_too_long` was seen a little above.
 const MAX_WEIGHT: usize = 12_000;
 
+/// Bytes of a view: `view_too_large`.
+const MAX_VIEW: usize = 250_000;
+
 /// Characters of `text`; above, the platform cuts it or refuses an update.
 const MAX_TEXT: usize = 4_000;
 
 /// What is wrong with the arguments of `chat.postMessage`, `chat.update`, `chat.postEphemeral` or with the `view` of
-/// `views.open`, one line each; empty: nothing.
+/// `views.open` or `views.publish`, one line each; empty: nothing.
 #[must_use]
 pub fn check_message(message: &Value) -> Vec<String> {
     let mut faults = Faults::default();
     if message["type"] == "modal" {
         check_view(&mut faults, message);
+    } else if message["type"] == "home" {
+        check_home(&mut faults, message);
     } else {
         check_arguments(&mut faults, message);
     }
@@ -133,6 +138,14 @@ fn check_view(faults: &mut Faults, view: &Value) {
     }
     let blocks = faults.list("view", view, "blocks", 100);
     check_blocks(faults, blocks, true);
+}
+
+/// The Home tab of `views.publish`.
+fn check_home(faults: &mut Faults, view: &Value) {
+    faults.known("view", view, &["type", "callback_id", "private_metadata", "external_id", "blocks"]);
+    let blocks = faults.list("view", view, "blocks", 100);
+    check_blocks(faults, blocks, true);
+    faults.at_most("bytes of the view", view.to_string().len(), MAX_VIEW);
 }
 
 /// `event_type` in the platform's letters, and a payload of single values.

@@ -6,6 +6,7 @@
 mod chat;
 mod files;
 mod handlers;
+mod home;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

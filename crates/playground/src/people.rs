@@ -217,6 +217,15 @@ impl Tenant {
         }
     }
 
+    /// Somebody presses the button `value` on the Home tab `view` of theirs; none on Lark.
+    #[must_use]
+    pub fn tap_home(&self, user: &str, view: &str, value: &Value) -> Option<Event> {
+        match &self.people {
+            People::Lark(_) => None,
+            People::Slack(people) => Some(people.tap_home(user, view, value)),
+        }
+    }
+
     /// Somebody presses `value`, the button below the boxes of a card's steps, with those of these `ids` ticked.
     #[must_use]
     pub fn keep(&self, user: &str, chat: &str, card: &str, value: &Value, ids: &[&str]) -> Event {

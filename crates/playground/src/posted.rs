@@ -253,7 +253,7 @@ pub struct SharedFile {
 /// A call as it came in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`, `file`, `image`; Slack's `whisper`, `form`, `replies`,
+    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`, `file`, `image`; Slack's `whisper`, `form`, `home`, `replies`,
     /// `history`, `user`, `address` (of a file), `bytes`, `complete`, `info`.
     pub endpoint: String,
     /// When.
@@ -277,6 +277,8 @@ pub struct Snapshot {
     pub notes: Vec<Note>,
     /// Forms that were opened, in order.
     pub forms: Vec<Form>,
+    /// The Home tabs that people have, one each; `chat` is the person.
+    pub homes: Vec<Posted>,
     /// Every call.
     pub calls: Vec<Call>,
     /// What the real platform would not have liked; must stay empty.
@@ -292,6 +294,12 @@ impl Snapshot {
             .iter()
             .filter(|mark| mark.0 == message && !self.taken_away.contains(mark));
         there.map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// The Home tab of `user`, as it was shown last.
+    #[must_use]
+    pub fn home(&self, user: &str) -> Option<&Posted> {
+        self.homes.iter().find(|home| home.chat == user)
     }
 
     /// Calls of one endpoint.

@@ -2,7 +2,10 @@
 //!
 //! Our lines and foreign text alike stand in rich text, which interprets nothing; only small print is mrkdwn. JSON is made by serde.
 
+mod home;
 mod parts;
+
+pub use home::{HomeCard, HomePage, HomeTask, home_view};
 
 use serde_json::{Value, json};
 
@@ -57,6 +60,8 @@ pub enum BlockSet {
     All,
     /// Without those that not every workspace takes: a plan's tasks and the thumbs under an answer.
     Common,
+    /// Those of the Home tab, where several cards stand: of the common ones neither tables nor boxes to tick.
+    Home,
 }
 
 impl SlackMessage {
@@ -87,9 +92,13 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound, 
     // Tasks take a little more room than rows: a plan is never cut for them.
     let uncommon = match set {
         BlockSet::All => draw(BlockSet::All, &CAPS[..CAPS.len() - 1]).filter(fits),
-        BlockSet::Common => None,
+        BlockSet::Common | BlockSet::Home => None,
     };
-    let mut blocks = uncommon.or_else(|| draw(BlockSet::Common, &CAPS)).unwrap_or_default();
+    let common = match set {
+        BlockSet::All | BlockSet::Common => BlockSet::Common,
+        BlockSet::Home => BlockSet::Home,
+    };
+    let mut blocks = uncommon.or_else(|| draw(common, &CAPS)).unwrap_or_default();
     parts::stamp(&mut blocks);
     Some(SlackMessage {
         text: fallback(templates, locale, content),
@@ -133,10 +142,10 @@ impl Encoder<'_> {
             Part::Note(name, words) => self.model_words(name, words, MAX_NOTE),
             Part::Answer(said) => self.answer(said),
             Part::Call(row) => call_blocks(row),
-            Part::Ask(asked) => ask(asked),
+            Part::Ask(asked) => ask(asked, self.set),
             Part::Feedback(turn, buttons) => match self.set {
                 BlockSet::All => vec![parts::feedback(turn, buttons)],
-                BlockSet::Common => Vec::new(),
+                BlockSet::Common | BlockSet::Home => Vec::new(),
             },
             Part::AskAgain(gate, asked) => vec![parts::actions("buttons", &[parts::button("plan_ask_again", gate.as_str(), asked)])],
         }
@@ -174,7 +183,7 @@ impl Encoder<'_> {
 
     /// The model's Markdown as at most `max` blocks that mention nobody.
     fn model_words(&self, name: &str, markdown: &str, max: usize) -> Vec<Value> {
-        let mut blocks = rich_text::blocks(markdown);
+        let mut blocks = rich_text::blocks(markdown, self.set != BlockSet::Home);
         if blocks.len() > max {
             blocks.truncate(max - 1);
             blocks.push(parts::rich(name, vec![parts::section(vec![text(&self.words.word("foot.cut"))])]));
@@ -232,7 +241,7 @@ fn head(head: &Head) -> Vec<Value> {
     blocks
 }
 
-fn ask(ask: &Ask<'_>) -> Vec<Value> {
+fn ask(ask: &Ask<'_>, set: BlockSet) -> Vec<Value> {
     let Some([ok, cancel]) = &ask.buttons else {
         return Vec::new();
     };
@@ -241,7 +250,9 @@ fn ask(ask: &Ask<'_>) -> Vec<Value> {
     buttons.extend(ask.form.as_ref().map(|form| parts::button("plan_revise", gate, &form.opens)));
     buttons.push(parts::button("plan_cancel", gate, cancel));
     let mut blocks = vec![parts::actions("buttons", &buttons)];
-    if let Some(keep) = &ask.keep {
+    if let Some(keep) = &ask.keep
+        && set != BlockSet::Home
+    {
         blocks.push(parts::rich(
             "keep_label",
             vec![parts::section(parts::bold_words(&keep.label).collect())],

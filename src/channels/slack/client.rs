@@ -6,6 +6,7 @@
 mod answer;
 mod files;
 mod greeted;
+mod home;
 mod method;
 mod names;
 mod reading;

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use super::chat_message::{files, quoted};
 use super::text::SlackText;
 use super::wire::{
-    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, HomeOpened, Member, Message, Reacted, ThreadStarted, Version,
-    first_id, has_items, is_there, moment,
+    Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, HomeOpened, Member, Message, Reacted, SessionStopped, ThreadStarted,
+    Version, first_id, has_items, is_there, moment,
 };
 use super::{SLACK_APP, SlackReceived};
 use crate::channels::Refusal;
@@ -50,6 +50,12 @@ struct Origin {
 impl Origin {
     fn is_ours(&self, user: &str) -> bool {
         self.bot.iter().any(|bot| bot == user)
+    }
+
+    /// For an event that does not tell its sender's workspace: the envelope may.
+    fn of_the_envelope(&mut self) -> Vec<String> {
+        let team = self.sent_to.take().filter(|team| Some(team) != self.enterprise.as_ref());
+        team.into_iter().collect()
     }
 
     fn inbound(self, chat: String, thread: String, sender: String, at: Millis, body: InboundBody) -> SlackReceived {
@@ -119,6 +125,7 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
         }
         ("app_home_opened", _) => home_opened(origin, raw),
         ("assistant_thread_started", _) => thread_started(origin, raw),
+        ("agent_session_stopped", _) => session_stopped(origin, raw),
         ("app_uninstalled" | "tokens_revoked", _) => {
             tracing::warn!(
                 event = kind.kind,
@@ -139,13 +146,44 @@ impl Origin {
 }
 
 /// A person looks at one of the tabs of the app.
-fn home_opened(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+fn home_opened(mut origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
     let event: HomeOpened = needed(raw)?;
     let user = id(event.user)?;
     match event.tab.as_deref() {
         Some("messages") => opened(origin, event.channel, user, String::new()),
+        Some("home") if origin.is_ours(&user) => Ok(NOT_A_PERSON),
+        Some("home") => Ok(SlackReceived::Home {
+            teams: origin.of_the_envelope(),
+            place: place(origin.team, String::new(), String::new()),
+            user,
+        }),
         _ => Ok(SlackReceived::Ignored("a tab without a handler")),
     }
+}
+
+/// A person pressed the platform's own button that stops a task: it is their `/stop`, said in that thread.
+fn session_stopped(mut origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+    let event: SessionStopped = needed(raw)?;
+    let (chat, sender) = (id(event.channel)?, id(event.user)?);
+    if sender == SLACKBOT || origin.is_ours(&sender) {
+        return Ok(NOT_A_PERSON);
+    }
+    let root = optional_id(event.thread_ts)?;
+    if root.as_deref().is_some_and(|root| moment(root).is_none()) {
+        return Err(Refusal::Bad("odd thread_ts"));
+    }
+    let chat_type = chat_type(None, &chat);
+    let thread = match chat_type {
+        ChatType::Direct => String::new(),
+        ChatType::Group => root.clone().unwrap_or_default(),
+    };
+    let message = InboundMessage {
+        to_bot: true,
+        ..SlackText::parse("/stop").into_message(None, chat_type, root.into_iter().collect())
+    };
+    origin.sender_teams = origin.of_the_envelope();
+    let at = origin.signed_at;
+    Ok(origin.inbound(chat, thread, sender, at, InboundBody::Message(message)))
 }
 
 /// Apps that are not declared as agents are told so that a person begins a conversation.
@@ -301,8 +339,7 @@ fn reaction(mut origin: Origin, raw: &str, taken_away: bool) -> Result<SlackRece
     if sender == SLACKBOT || origin.is_ours(&sender) {
         return Ok(NOT_A_PERSON);
     }
-    let team = origin.sent_to.take().filter(|team| Some(team) != origin.enterprise.as_ref());
-    origin.sender_teams = team.into_iter().collect();
+    origin.sender_teams = origin.of_the_envelope();
     let at = moment(&event.event_ts).ok_or(Refusal::Bad("odd event_ts"))?;
     let body = InboundBody::Reaction(Reaction {
         message_id: id(ts)?,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::events::{chat_type, place};
 use super::fields::Fields;
 use super::text::SlackText;
-use super::wire::{Boxes, By, Interaction, MessageState, Pressed, View, ViewKind, first_id};
+use super::wire::{Boxes, By, HomeView, Interaction, MessageState, Pressed, View, ViewKind, first_id};
 use super::{SlackReceived, escape};
 use crate::channels::reading::{Object, UNREADABLE, answered_turn, click_target, feedback, id, needed, optional_id, ticked};
 use crate::channels::wording::{clip, notice_text};
@@ -61,20 +61,32 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
     let container = pressed.container.map(|container| container.0);
     let (in_chat, ts, thread) = container.map_or((None, None, None), |c| (c.channel_id, c.message_ts, c.thread_ts));
     let (card_ts, card_thread) = pressed.message.map_or((None, None), |card| (card.0.ts, card.0.thread_ts));
-    let Some(chat) = pressed.channel.and_then(|channel| channel.0.id).or(in_chat) else {
-        // All our buttons are on messages.
-        let elsewhere = interaction.view.is_some();
-        return if elsewhere {
-            Ok(SlackReceived::Ignored("button of a view"))
-        } else {
-            Err(UNREADABLE)
-        };
+    let chat = pressed.channel.and_then(|channel| channel.0.id).or(in_chat);
+    let (conversation, card, spot) = match (chat, interaction.view) {
+        (Some(chat), _) => {
+            let chat = id(chat)?;
+            // A payload tells neither thread nor chat type for certain; the gate that it is about knows both.
+            (
+                place(String::new(), chat.clone(), String::new()),
+                optional_id(ts.or(card_ts))?,
+                chat,
+            )
+        }
+        (None, Some(view)) => {
+            let kind: ViewKind = needed(view.get())?;
+            // The form for changes has no buttons of ours.
+            if kind.kind.as_deref() != Some("home") {
+                return Ok(SlackReceived::Ignored("button of a view"));
+            }
+            let view: HomeView = needed(view.get())?;
+            (at_home(view.team_id, &by)?, None, id(view.id)?)
+        }
+        (None, None) => return Err(UNREADABLE),
     };
     if pressed.actions.first().is_some_and(|action| action.0.action_id == BOXES) {
         // The platform tells of each box; the button beside them brings all of them.
         return Ok(SlackReceived::Ignored("box of a form"));
     }
-    let (chat, card) = (id(chat)?, optional_id(ts.or(card_ts))?);
     let several = pressed.actions.len() > 1;
     let button = pressed.actions.into_iter().next().ok_or(UNREADABLE)?.0;
     let (action_id, action_ts) = (id(button.action_id)?, id(button.action_ts)?);
@@ -82,7 +94,13 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
     let (verb, target) = if several {
         (ClickVerb::Unknown, None)
     } else {
-        meaning(&action_id, button.value)?
+        match meaning(&action_id, button.value)? {
+            // A card on the Home tab has no such button.
+            (ClickVerb::KeepSteps | ClickVerb::AskAgain | ClickVerb::Feedback(_), _) if conversation.chat.is_empty() => {
+                (ClickVerb::Unknown, None)
+            }
+            known => known,
+        }
     };
     let kept = if verb == ClickVerb::KeepSteps {
         kept(pressed.state)?
@@ -92,7 +110,7 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
     let parts = [
         "block_actions",
         &by.0,
-        &chat,
+        &spot,
         card.as_deref().unwrap_or_default(),
         &action_id,
         &action_ts,
@@ -106,11 +124,16 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
         card,
     };
     Ok(SlackReceived::Press {
-        // A payload tells neither thread nor chat type for certain; the gate that it is about knows both.
-        inbound: click_of(event_key, place(String::new(), chat, String::new()), by, signed_at, click),
+        inbound: click_of(event_key, conversation, by, signed_at, click),
         trigger_id: optional_id(interaction.trigger_id)?,
         thread: optional_id(thread.or(card_thread))?,
     })
+}
+
+/// The place of what is done on the Home tab: no chat, but the workspace that the tab is in.
+fn at_home(team: Option<String>, (_, teams): &(String, Vec<String>)) -> Result<Conversation, Refusal> {
+    let team = optional_id(team)?.or_else(|| teams.last().cloned()).ok_or(UNREADABLE)?;
+    Ok(place(team, String::new(), String::new()))
 }
 
 /// What the button is and what it is about. Buttons of others are clicks without a target, which the person is told about;
@@ -177,7 +200,10 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
         kept: Vec::new(),
         card: optional_id(Some(context.card))?,
     };
-    let conversation = place(String::new(), id(context.chat)?, String::new());
+    let conversation = match optional_id(Some(context.chat))? {
+        Some(chat) => place(String::new(), chat, String::new()),
+        None => at_home(view.team_id, &by)?,
+    };
     Ok(SlackReceived::Submit(click_of(event_key, conversation, by, signed_at, click)))
 }
 
@@ -239,9 +265,9 @@ pub(super) fn read_command(mut fields: Fields, signed_at: Millis) -> Result<Slac
 pub struct FormContext {
     /// The gate.
     pub review_id: String,
-    /// Chat of the card.
+    /// Chat of the card. Empty: the form was opened on the Home tab.
     pub chat: String,
-    /// The card.
+    /// The card. Empty: as for the chat.
     pub card: String,
 }
 

@@ -14,10 +14,13 @@ const MAX_CELL: usize = 1000;
 /// Lines across that are blocks of their own; a message takes 50 blocks.
 const MAX_RULES: usize = 8;
 
-/// `markdown` as blocks of the types `rich_text`, `table` (one at most) and `divider`; none for blank text. Nothing is
-/// cut: the caller keeps the message's text below the platform's limit.
-pub(super) fn blocks(markdown: &str) -> Vec<Value> {
-    let mut writer = Writer::default();
+/// `markdown` as blocks of the types `rich_text`, `table` (one at most, and none without `tables`) and `divider`; none for blank text.
+/// Nothing is cut: the caller keeps the message's text below the platform's limit.
+pub(super) fn blocks(markdown: &str, tables: bool) -> Vec<Value> {
+    let mut writer = Writer {
+        table: !tables,
+        ..Writer::default()
+    };
     for block in &parse(markdown) {
         writer.block(block, 0);
     }
@@ -32,6 +35,7 @@ struct Writer {
     elements: Vec<Value>,
     /// Inline elements of the open section.
     section: Vec<Value>,
+    /// No table block may follow.
     table: bool,
     rules: usize,
 }

@@ -145,6 +145,14 @@ pub(super) struct HomeOpened {
     pub(super) tab: Option<String>,
 }
 
+/// `agent_session_stopped`.
+#[derive(Deserialize)]
+pub(super) struct SessionStopped {
+    pub(super) channel: String,
+    pub(super) user: String,
+    pub(super) thread_ts: Option<String>,
+}
+
 /// `assistant_thread_started`.
 #[derive(Deserialize)]
 pub(super) struct ThreadStarted {
@@ -236,16 +244,26 @@ pub(super) struct Card {
     pub(super) thread_ts: Option<String>,
 }
 
-/// `view` of a sent form. Forms of others may hold anything, so the rest is read once it is ours.
+/// `view` of a sent form or of a pressed button. Views of others may hold anything, so the rest is read once it is ours.
 #[derive(Deserialize)]
 pub(super) struct ViewKind {
+    #[serde(rename = "type")]
+    pub(super) kind: Option<String>,
     pub(super) callback_id: Option<String>,
+}
+
+/// `view` of the Home tab.
+#[derive(Deserialize)]
+pub(super) struct HomeView {
+    pub(super) id: String,
+    pub(super) team_id: Option<String>,
 }
 
 /// `view` of our form.
 #[derive(Deserialize)]
 pub(super) struct View {
     pub(super) id: String,
+    pub(super) team_id: Option<String>,
     pub(super) hash: String,
     pub(super) private_metadata: String,
     pub(super) state: Object<State>,

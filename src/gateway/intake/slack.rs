@@ -7,6 +7,7 @@ use countersign_agent::domain::{ChannelKind, ClickTarget, Inbound, InboundBody, 
 use serde_json::{Value, json};
 use tracing::{info, warn};
 
+use super::home::{self, Viewer};
 use super::{Outcome, Taken, accept, click};
 use crate::channels::{FormContext, SlackReceived as Received, form_errors, notice_text, revise_form};
 use crate::gateway::error::ApiError;
@@ -44,6 +45,10 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, tim
             }
             Ok((Outcome::Ignored, None))
         }
+        Received::Home { place, user, teams } => {
+            tokio::spawn(home::show(gateway.clone(), Viewer { place, user, teams }, None));
+            Ok((Outcome::Ignored, None))
+        }
         Received::Press {
             inbound,
             trigger_id,
@@ -58,8 +63,13 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, tim
         }
         Received::Submit(inbound) => {
             let locale = locale(&inbound.conversation.chat);
+            let viewer = viewer(&inbound);
             let answer = click(gateway, inbound, time_limit).await?;
             gateway.failpoint.reach("decision_written");
+            if let Some(viewer) = viewer {
+                let text = notice_text(&gateway.templates, locale, &answer.notice);
+                tokio::spawn(home::show(gateway.clone(), viewer, Some(text)));
+            }
             // Nothing in the answer closes the form.
             let wrong = (!shows_on_card(&answer.notice)).then(|| form_errors(&gateway.templates, locale, &answer.notice));
             Ok((Outcome::Decided, wrong))
@@ -79,9 +89,20 @@ fn told(text: &str) -> Value {
     json!({ "response_type": "ephemeral", "text": text })
 }
 
-/// What a press leads to beside the repainted card: the form for changes, or a note to the person who pressed. It is not retried.
+/// The sender, if they act on the Home tab: that names no chat.
+fn viewer(inbound: &Inbound) -> Option<Viewer> {
+    inbound.conversation.chat.is_empty().then(|| Viewer {
+        place: inbound.conversation.clone(),
+        user: inbound.sender.clone(),
+        teams: inbound.sender_teams.clone(),
+    })
+}
+
+/// What a press leads to beside the repainted card: the form for changes, or a note to the person who pressed; on the Home tab the tab as it is
+/// now, with that note. It is not retried.
 async fn follow_up(gateway: Gateway, inbound: Inbound, notice: Notice, trigger_id: Option<String>, thread: Option<String>, locale: Locale) {
-    if shows_on_card(&notice) {
+    let viewer = viewer(&inbound);
+    if viewer.is_none() && shows_on_card(&notice) {
         return;
     }
     let text = if matches!(notice, Notice::EmptyFeedback {}) {
@@ -92,6 +113,9 @@ async fn follow_up(gateway: Gateway, inbound: Inbound, notice: Notice, trigger_i
     } else {
         notice_text(&gateway.templates, locale, &notice)
     };
+    if let Some(viewer) = viewer {
+        return home::show(gateway, viewer, Some(text)).await;
+    }
     let (chat, user) = (&inbound.conversation.chat, &inbound.sender);
     if let Err(error) = gateway.channels.slack.whisper(chat, user, thread.as_deref(), &text).await {
         warn!(%error, notice = notice.key(), "a note to the one who pressed was not delivered");

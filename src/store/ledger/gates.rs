@@ -40,6 +40,9 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
+/// Open gates of a channel that are looked through for those of one organisation. Only their places are read.
+const ROWS_OF_ALL: i64 = 1000;
+
 /// Whose gate it is and where.
 #[derive(Serialize, Deserialize)]
 struct Request {
@@ -115,6 +118,26 @@ impl Read {
         .fetch_all(&mut *self.conn)
         .await?;
         rows.iter().map(read).collect()
+    }
+
+    /// The newest open gates of the organisation of `place`, in all its chats, newest first; at most `most`.
+    pub async fn open_gates_of(&mut self, place: &Conversation, most: usize) -> Result<Vec<GateId>> {
+        // `+`: SQLite would walk all gates by their age; few are open, and an index has those.
+        let rows = sqlx::query(
+            "SELECT id, request FROM gates WHERE status = 'pending' AND channel = $1 ORDER BY +opened_at DESC, id DESC LIMIT $2",
+        )
+        .bind(place.channel.as_str())
+        .bind(ROWS_OF_ALL)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        let mut found = Vec::new();
+        for row in &rows {
+            let there = self::place(row)?;
+            if found.len() < most && (&there.app, &there.tenant) == (&place.app, &place.tenant) {
+                found.push(GateId::new(row.text("id")?));
+            }
+        }
+        Ok(found)
     }
 
     /// The gate (newest first, open or closed) whose card, request or any post of whose turn has one of these message ids.

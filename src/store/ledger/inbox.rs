@@ -115,6 +115,26 @@ impl Read {
             .int("waiting")
     }
 
+    /// The oldest waiting tasks of `user` in the organisation of `place`, in all its chats, oldest first; at most `most`.
+    pub async fn queued_of(&mut self, place: &Conversation, user: &str, most: i64) -> Result<Vec<InboxRow>> {
+        // `+`: SQLite would walk the whole inbox; few rows wait, and an index has those.
+        let rows = sqlx::query(
+            "SELECT inbox.id, inbox.state, inbox.received_at, inbox.payload FROM inbox JOIN lanes ON lanes.id = inbox.lane_id
+             WHERE inbox.state = 'laned' AND inbox.channel = $1 AND lanes.requester = $2 ORDER BY +inbox.id LIMIT $3",
+        )
+        .bind(place.channel.as_str())
+        .bind(encode(user)?)
+        .bind(most)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        let mut tasks: Vec<InboxRow> = rows.iter().map(read_row).collect::<Result<_>>()?;
+        tasks.retain(|row| {
+            let there = &row.inbound.conversation;
+            (&there.app, &there.tenant) == (&place.app, &place.tenant)
+        });
+        Ok(tasks)
+    }
+
     /// Tasks waiting in a chat, in all its lanes, oldest first.
     pub async fn queued_in_chat(&mut self, place: &Conversation) -> Result<Vec<InboxRow>> {
         let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1 ORDER BY id")

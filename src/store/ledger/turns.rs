@@ -117,6 +117,23 @@ impl Read {
         rows.iter().map(read).collect()
     }
 
+    /// The newest unfinished turns of `user` in the organisation of `place`, in all its chats, newest first; at most `most`. Their states are not
+    /// read.
+    pub async fn open_turns_of(&mut self, place: &Conversation, user: &str, most: i64) -> Result<Vec<TurnRow>> {
+        let rows = sqlx::query(
+            "SELECT id, lane_id, request, inbox_id, status, reason, '' AS state, messages, events, said, created_at, started_at, finished_at
+             FROM turns WHERE finished_at IS NULL AND channel = $1 AND user_id = $2 ORDER BY +created_at DESC, id DESC LIMIT $3",
+        )
+        .bind(place.channel.as_str())
+        .bind(&*keys::shown(user))
+        .bind(most)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        let mut turns: Vec<TurnRow> = rows.iter().map(read).collect::<Result<_>>()?;
+        turns.retain(|turn| (&turn.conversation.app, &turn.conversation.tenant) == (&place.app, &place.tenant));
+        Ok(turns)
+    }
+
     /// Finished turns of the conversation, newest first (shared sessions).
     pub async fn earlier_turns(&mut self, conversation: &Conversation, limit: i64) -> Result<Vec<TurnRow>> {
         let rows = sqlx::query(concat!(

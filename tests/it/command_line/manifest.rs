@@ -33,6 +33,7 @@ async fn slack_manifest_is_whole() {
     assert!(about["description"].as_str().unwrap().len() <= 140);
     assert!(manifest["features"]["bot_user"]["display_name"].as_str().unwrap().len() <= 80);
     assert_eq!(manifest["features"]["app_home"]["messages_tab_read_only_enabled"], false);
+    assert_eq!(manifest["features"]["app_home"]["home_tab_enabled"], true);
     let command = &manifest["features"]["slash_commands"][0];
     assert!(command["command"].as_str().unwrap().len() <= 32);
     assert_eq!(command["url"], "https://bot.example/gate/webhooks/slack/commands");
@@ -108,7 +109,7 @@ async fn slack_scopes_fit_the_events() {
             "member_joined_channel" | "member_left_channel" => vec!["channels:read", "groups:read"],
             "channel_left" | "channel_deleted" | "channel_archive" => vec!["channels:read"],
             "group_left" | "group_deleted" | "group_archive" => vec!["groups:read"],
-            "app_home_opened" | "app_uninstalled" | "tokens_revoked" => vec![],
+            "app_home_opened" | "agent_session_stopped" | "app_uninstalled" | "tokens_revoked" => vec![],
             other => panic!("{other}: which scope does it need?"),
         });
     }

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
-use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat, files};
+use super::{APP_ID, BOT_ID, SLACK_BOT, Shared, TEAM, chat, files, home};
 use crate::stage::{Fault, broken};
 
 /// The method that gives out the address of a socket. It alone takes the app-level token.
@@ -110,6 +110,7 @@ fn act(shared: &Shared, method: &str, arguments: &Value, headers: &HeaderMap) ->
         "chat.update" => chat::update(shared, arguments),
         "chat.postEphemeral" => chat::whisper(shared, arguments),
         "views.open" => chat::open(shared, arguments),
+        "views.publish" => home::publish(shared, arguments),
         "conversations.open" => chat::open_direct(shared, arguments),
         "reactions.add" => chat::react(shared, arguments),
         "reactions.remove" => chat::unreact(shared, arguments),
@@ -136,6 +137,7 @@ fn endpoint(method: &str, arguments: &Value) -> &'static str {
         "chat.update" => "patch",
         "chat.postEphemeral" => "whisper",
         "views.open" => "form",
+        "views.publish" => "home",
         "conversations.open" => "direct",
         "reactions.add" => "react",
         "reactions.remove" => "unreact",

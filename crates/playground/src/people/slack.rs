@@ -109,15 +109,6 @@ impl SlackPeople {
 
     /// `block_actions` of a button that is spelled as Lark carries it.
     pub(super) fn tap(&self, user: &str, chat: &str, card: &str, value: &Value) -> Event {
-        let verb = value["action"].as_str().unwrap_or_default();
-        let (kind, action, id) = match (value["action_id"].as_str(), value["turn_id"].as_str(), verb.split_once('_')) {
-            (Some(id), _, _) => ("button", format!("action_{verb}"), id.to_owned()),
-            (None, Some(turn), Some((name, said))) => ("feedback_buttons", name.to_owned(), format!("{said}_{turn}")),
-            _ => {
-                let id = value["review_id"].as_str().unwrap_or_default();
-                ("button", format!("plan_{verb}"), id.to_owned())
-            }
-        };
         let root = self.workspace.root_of(card).unwrap_or_default();
         let mut container = json!({ "type": "message", "message_ts": card, "channel_id": chat, "is_ephemeral": false });
         if root != card {
@@ -129,11 +120,39 @@ impl SlackPeople {
             "enterprise": null, "is_enterprise_install": false, "channel": { "id": chat, "name": "general" },
             "message": { "user": SLACK_BOT, "type": "message", "ts": card, "bot_id": BOT_ID, "app_id": APP_ID, "text": "card", "team": TEAM },
             "state": { "values": {} }, "response_url": "https://hooks.slack.com/actions/T0TEAM/1/a",
-            "actions": [{
-                "action_id": action, "block_id": "b1", "text": { "type": "plain_text", "text": "button", "emoji": true },
-                "value": id, "type": kind, "action_ts": self.workspace.stamp("", None, None),
-            }],
+            "actions": [self.pressed(value)],
         }))
+    }
+
+    /// `block_actions` of a button on somebody's Home tab: neither channel nor message.
+    pub(super) fn tap_home(&self, user: &str, view: &str, value: &Value) -> Event {
+        self.interaction(json!({
+            "type": "block_actions", "user": self.person(user), "api_app_id": APP_ID, "token": "deprecated-verification-token",
+            "container": { "type": "view", "view_id": view }, "trigger_id": self.workspace.trigger(),
+            "team": { "id": TEAM, "domain": "demo" }, "enterprise": null, "is_enterprise_install": false,
+            "view": {
+                "id": view, "team_id": TEAM, "type": "home", "blocks": [], "private_metadata": "", "callback_id": "", "hash": FORM_HASH,
+                "state": { "values": {} }, "app_id": APP_ID, "app_installed_team_id": TEAM, "bot_id": BOT_ID,
+            },
+            "actions": [self.pressed(value)],
+        }))
+    }
+
+    /// The pressed button, which is spelled as Lark carries it.
+    fn pressed(&self, value: &Value) -> Value {
+        let verb = value["action"].as_str().unwrap_or_default();
+        let (kind, action, id) = match (value["action_id"].as_str(), value["turn_id"].as_str(), verb.split_once('_')) {
+            (Some(id), _, _) => ("button", format!("action_{verb}"), id.to_owned()),
+            (None, Some(turn), Some((name, said))) => ("feedback_buttons", name.to_owned(), format!("{said}_{turn}")),
+            _ => {
+                let id = value["review_id"].as_str().unwrap_or_default();
+                ("button", format!("plan_{verb}"), id.to_owned())
+            }
+        };
+        json!({
+            "action_id": action, "block_id": "b1", "text": { "type": "plain_text", "text": "button", "emoji": true },
+            "value": id, "type": kind, "action_ts": self.workspace.stamp("", None, None),
+        })
     }
 
     /// `view_submission` of an edit form that was opened.

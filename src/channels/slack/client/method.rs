@@ -30,6 +30,8 @@ pub(super) enum Method {
     Person,
     /// `views.open`.
     OpenView,
+    /// `views.publish`.
+    PublishView,
     /// `conversations.open`.
     OpenDirect,
     /// `auth.test`.
@@ -72,6 +74,8 @@ const HISTORY: &[(&str, Rate)] = &[("conversations.history", tier(1500, 9))];
 const PERSON: &[(&str, Rate)] = &[("users.info", tier(700, 29))];
 /// Tier 4, 100 a minute.
 const WHISPER: &[(&str, Rate)] = &[("chat.postEphemeral", tier(600, 19))];
+/// Tier 4, 100 a minute.
+const HOMES: &[(&str, Rate)] = &[("views.publish", tier(600, 19))];
 /// Tier 3.
 const DIRECT: &[(&str, Rate)] = &[("conversations.open", tier(1200, 4))];
 
@@ -113,6 +117,7 @@ impl Method {
             Self::Person => "users.info",
             Self::Unreact => "reactions.remove",
             Self::OpenView => "views.open",
+            Self::PublishView => "views.publish",
             Self::OpenDirect => "conversations.open",
             Self::Identity => "auth.test",
             Self::GroupMembers => "usergroups.users.list",
@@ -129,7 +134,14 @@ impl Method {
     pub(super) fn takes_json(self) -> bool {
         matches!(
             self,
-            Self::Post | Self::Update | Self::Whisper | Self::OpenView | Self::OpenDirect | Self::SetSession | Self::SetPrompts
+            Self::Post
+                | Self::Update
+                | Self::Whisper
+                | Self::OpenView
+                | Self::PublishView
+                | Self::OpenDirect
+                | Self::SetSession
+                | Self::SetPrompts
         )
     }
 
@@ -146,6 +158,7 @@ impl Method {
             Self::Person => PERSON,
             Self::GroupMembers => GROUPS,
             Self::OpenDirect => DIRECT,
+            Self::PublishView => HOMES,
             Self::UploadUrl | Self::CompleteUpload | Self::FileInfo => FILES,
             Self::SetSession => SESSIONS,
             Self::SetPrompts => PROMPTS,

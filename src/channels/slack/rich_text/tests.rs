@@ -6,7 +6,7 @@ use super::*;
 use countersign_playground::check_message;
 
 fn only(markdown: &str) -> Value {
-    let mut blocks = blocks(markdown);
+    let mut blocks = blocks(markdown, true);
     assert_eq!(blocks.len(), 1, "{blocks:?}");
     blocks.remove(0)["elements"].take()
 }
@@ -56,7 +56,7 @@ fn lists_keep_their_numbers() {
 #[test]
 fn tables_quotes_and_rules() {
     let table = "| 名 | n |\n|---|---|\n| a | **1** |\n";
-    let found = blocks(&format!("{table}\n{table}\n> 引 *用*\n> - x\n\n---\n完"));
+    let found = blocks(&format!("{table}\n{table}\n> 引 *用*\n> - x\n\n---\n完"), true);
     let kinds: Vec<_> = found.iter().map(|block| block["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["table", "rich_text", "divider", "rich_text"]);
     assert_eq!(found[0]["rows"][0][0]["elements"][0]["elements"][0]["style"]["bold"], true);
@@ -81,7 +81,7 @@ fn texts(value: &Value, out: &mut Vec<(String, String)>) {
 }
 
 fn check(markdown: &str) -> Vec<String> {
-    let blocks = blocks(markdown);
+    let blocks = blocks(markdown, true);
     assert!(blocks.len() <= 50);
     let faults = check_message(&json!({"channel": "C1", "text": "x", "blocks": &blocks}));
     assert_eq!(faults, Vec::<String>::new(), "{markdown}");
@@ -102,7 +102,7 @@ fn check(markdown: &str) -> Vec<String> {
 fn forged_mentions_are_text() {
     let said = check("<!channel> <@U1> `<!here>` [<!everyone>](https://a.example) @here\n```\n<!subteam^S1>\n```");
     assert!(said.concat().contains("<\u{2060}!channel>"));
-    assert_eq!(blocks(" \n "), Vec::<Value>::new());
+    assert_eq!(blocks(" \n ", true), Vec::<Value>::new());
 }
 
 proptest! {

@@ -1,0 +1,151 @@
+//! What waits for one person in all chats of an organisation: read from the ledger, by the rights of this moment. Nothing is stored.
+
+use countersign_agent::domain::handshake::Right;
+use countersign_agent::domain::{Conversation, Gate, GateKind, Inbound, InboundBody, Notice, Outbound};
+
+use crate::store::{GateRecord, Read, StoreError};
+
+use super::{Conversations, paint};
+
+/// Open gates that are looked at, the newest.
+const LOOKED_AT: usize = 100;
+/// Tasks of the person, under way and waiting: so many of each.
+const TASKS: i64 = 20;
+
+/// What waits for a person.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waiting {
+    /// Gates that they are asked about, oldest first.
+    pub gates: Vec<WaitingGate>,
+    /// Their own tasks that have not ended.
+    pub tasks: Vec<OwnTask>,
+    /// More gates are open than were looked at.
+    pub more: bool,
+}
+
+/// A gate that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WaitingGate {
+    /// Where its card is.
+    pub place: Conversation,
+    /// What it is about: a line of foreign text.
+    pub goal: String,
+    /// Its card as it stands.
+    pub card: Outbound,
+}
+
+/// A task that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnTask {
+    /// Where it was asked.
+    pub place: Conversation,
+    /// What was asked: a line of foreign text.
+    pub goal: String,
+    /// `queued`, `running`, or the kind of the gate at which it waits.
+    pub state: &'static str,
+}
+
+impl Conversations {
+    /// What waits for `user`, of the organisations `teams`, in the organisation of `place`. What depends on a group that cannot be looked up
+    /// is left out.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn waiting(&self, place: &Conversation, user: &str, teams: &[String]) -> Result<Waiting, StoreError> {
+        let mut waiting = Waiting::default();
+        let mut unknown = self.look(&mut waiting, place, user, teams).await?;
+        if !unknown.is_empty() {
+            unknown.sort_unstable();
+            unknown.dedup();
+            self.groups.look_up(place.channel, &unknown).await;
+            self.look(&mut waiting, place, user, teams).await?;
+        }
+        Ok(waiting)
+    }
+
+    /// Reads it by what is known of the groups; gives those that are not known.
+    async fn look(&self, waiting: &mut Waiting, place: &Conversation, user: &str, teams: &[String]) -> Result<Vec<String>, StoreError> {
+        let (mut session, now) = (self.ledger.read().await?, self.clock.now());
+        let (mut unknown, mut gates) = (Vec::new(), Vec::new());
+        let mut ids = session.open_gates_of(place, LOOKED_AT + 1).await?;
+        waiting.more = ids.len() > LOOKED_AT;
+        ids.truncate(LOOKED_AT);
+        for id in ids.iter().rev() {
+            let Some(record) = session.gate(id).await?.filter(|record| record.decision.is_none()) else {
+                continue;
+            };
+            // A question is answered in words, where it was asked.
+            if record.gate.kind == GateKind::Question || now >= record.gate.expires_at {
+                continue;
+            }
+            match self.lists(&mut session, &record.gate, user, teams).await? {
+                Right::No => (),
+                Right::Unknown(groups) => unknown.extend(groups),
+                Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => {
+                    gates.push(self.shown(&mut session, &record, user).await?);
+                }
+            }
+        }
+        waiting.gates = gates;
+        waiting.tasks = tasks(&mut session, place, user).await?;
+        Ok(unknown)
+    }
+
+    async fn shown(&self, session: &mut Read, record: &GateRecord, user: &str) -> Result<WaitingGate, StoreError> {
+        let rights = self.rights_of(session, &record.gate.conversation, user).await?;
+        let rows = session.actions_of_gate(&record.gate.id).await?;
+        let card = paint::open(session, record, &rows, &rights, self.clock.now()).await?;
+        Ok(WaitingGate {
+            place: record.gate.conversation.clone(),
+            goal: paint::goal(&record.gate.card),
+            card,
+        })
+    }
+
+    /// Is `gate` among what waits for `user`? See [`super::rights::Rights::lists`].
+    async fn lists(&self, session: &mut Read, gate: &Gate, user: &str, teams: &[String]) -> Result<Right, StoreError> {
+        let rights = self.rights_of(session, &gate.conversation, user).await?;
+        Ok(rights.lists(user, teams, gate))
+    }
+
+    /// Why a press in the list of what waits for its sender does not count at `gate`: it decides nothing that would not be listed for them, in their
+    /// organisation. `None` means that it counts.
+    pub(super) async fn unlisted(&self, session: &mut Read, gate: &Gate, inbound: &Inbound) -> Result<Option<Notice>, StoreError> {
+        if !inbound.conversation.may_be(&gate.conversation) {
+            return Ok(Some(Notice::UnknownReview {}));
+        }
+        let right = self.lists(session, gate, &inbound.sender, &inbound.sender_teams).await?;
+        Ok(match right {
+            Right::No => Some(Notice::UnknownReview {}),
+            Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
+            Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => None,
+        })
+    }
+}
+
+/// The person's tasks that have not ended: those under way, and those that wait their turn.
+async fn tasks(session: &mut Read, place: &Conversation, user: &str) -> Result<Vec<OwnTask>, StoreError> {
+    let mut tasks = Vec::new();
+    for turn in session.open_turns_of(place, user, TASKS).await? {
+        let gate = session
+            .open_gate_of_lane(&turn.lane_id)
+            .await?
+            .filter(|gate| gate.turn_id == turn.id);
+        tasks.push(OwnTask {
+            state: gate.map_or("running", |gate| gate.kind.as_str()),
+            goal: paint::brief(&turn.text),
+            place: turn.conversation,
+        });
+    }
+    for row in session.queued_of(place, user, TASKS).await? {
+        let InboundBody::Message(message) = &row.inbound.body else {
+            continue;
+        };
+        tasks.push(OwnTask {
+            goal: paint::brief(&message.unaddressed("").text),
+            place: row.inbound.conversation,
+            state: "queued",
+        });
+    }
+    Ok(tasks)
+}

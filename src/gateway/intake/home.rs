@@ -1,0 +1,68 @@
+//! Slack's Home tab: a picture of what waits for a person, drawn when they look and when they have pressed something there.
+
+use std::time::Duration;
+
+use countersign_agent::domain::{ChannelKind, Conversation};
+use tokio::time::timeout;
+use tracing::warn;
+
+use crate::channels::{HomeCard, HomePage, HomeTask, home_view};
+use crate::gateway::state::Gateway;
+
+/// How long one picture may take, the platform's pace included.
+const TIME: Duration = Duration::from_secs(15);
+
+/// Whose Home tab it is.
+#[derive(Clone, Debug)]
+pub(super) struct Viewer {
+    /// The workspace; it names no chat.
+    pub(super) place: Conversation,
+    /// The person.
+    pub(super) user: String,
+    /// Workspaces that are named beside them.
+    pub(super) teams: Vec<String>,
+}
+
+/// Draws the tab anew, with `notice` above it. What goes wrong is logged and not tried again: the tab shows what it showed, and decides nothing by itself.
+pub(super) async fn show(gateway: Gateway, viewer: Viewer, notice: Option<String>) {
+    let Some(_place) = gateway.home_place() else {
+        warn!("too many Home tabs are drawn at once; one is left as it is");
+        return;
+    };
+    if timeout(TIME, draw(&gateway, &viewer, notice.as_deref())).await.is_err() {
+        warn!("a Home tab was not drawn in time");
+    }
+}
+
+async fn draw(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
+    let waiting = match gateway.conversations.waiting(&viewer.place, &viewer.user, &viewer.teams).await {
+        Ok(waiting) => waiting,
+        Err(error) => {
+            warn!(%error, "what waits for a person could not be read");
+            return;
+        }
+    };
+    let live = gateway.settings.current();
+    let locale = |chat: &str| live.in_chat(ChannelKind::Slack, chat).locale;
+    let cards = waiting.gates.iter().map(|gate| HomeCard {
+        chat: &gate.place.chat,
+        locale: locale(&gate.place.chat),
+        goal: &gate.goal,
+        card: &gate.card,
+    });
+    let tasks = waiting.tasks.iter().map(|task| HomeTask {
+        chat: &task.place.chat,
+        goal: &task.goal,
+        state: task.state,
+    });
+    let page = HomePage {
+        notice,
+        cards: cards.collect(),
+        tasks: tasks.collect(),
+        more: waiting.more,
+    };
+    let view = home_view(&gateway.templates, locale(""), &page);
+    if let Err(error) = gateway.channels.slack.publish_home(&viewer.user, &view).await {
+        warn!(%error, "a Home tab was not shown");
+    }
+}
