@@ -172,6 +172,7 @@ fn piece(element: &Value) -> String {
         "link" if !text("text").is_empty() => text("text").to_owned(),
         "link" => text("url").to_owned(),
         "emoji" => format!(":{}:", text("name")),
+        "date" => text("fallback").to_owned(),
         _ => text("text").to_owned(),
     };
     let style = &element["style"];

@@ -199,6 +199,7 @@ fn span(span: &Span) -> String {
         Span::Person(id) => escape::person(&one_line(id, 128)),
         // No message of Lark's leads to a chat.
         Span::Chat(id) => escape::code(&one_line(id, 128)),
+        Span::Time(at) => parts::moment(*at),
     }
 }
 
