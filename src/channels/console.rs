@@ -158,6 +158,7 @@ mod tests {
             message_id: String::from("m"),
             content: Outbound::Reaction(ReactionMark::Seen),
             undoes: None,
+            working: false,
         });
         let known = Receipt {
             message_id: Some(String::from("msg_k1")),

@@ -225,6 +225,7 @@ fn point(row: &OutboxRow) -> &'static str {
             ..
         } => "file_posted",
         OutboxOp::Post { .. } if row.new.gate_id.is_some() => "card_posted",
+        OutboxOp::React { undoes: Some(_), .. } => "unmarked",
         OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => "posted",
     }
 }

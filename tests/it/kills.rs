@@ -13,4 +13,5 @@ mod reply;
 mod request;
 mod standing;
 mod stop;
+mod typing;
 mod write;

@@ -132,6 +132,7 @@ async fn a_card_is_posted_patched_and_marked() {
             message_id: String::from("om_request"),
             content: Outbound::Reaction(mark),
             undoes: None,
+            working: false,
         };
         bench.deliver(&delivery("k3", op)).await.unwrap();
     }
@@ -139,6 +140,7 @@ async fn a_card_is_posted_patched_and_marked() {
         message_id: String::from("om_request"),
         content: Outbound::Reaction(ReactionMark::Seen),
         undoes: None,
+        working: false,
     };
     let known = bench.deliver(&delivery("k4", seen.clone())).await.unwrap().message_id;
     let OutboxOp::React { message_id, content, .. } = seen else {
@@ -148,6 +150,7 @@ async fn a_card_is_posted_patched_and_marked() {
         message_id,
         content,
         undoes: known,
+        working: false,
     };
     bench.deliver(&delivery("k5", away)).await.unwrap();
     let state = bench.clean();

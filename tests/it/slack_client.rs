@@ -124,6 +124,7 @@ fn react(message_id: &str, mark: ReactionMark) -> Delivery {
         message_id: message_id.to_owned(),
         content: Outbound::Reaction(mark),
         undoes: None,
+        working: false,
     };
     delivery("r", op)
 }

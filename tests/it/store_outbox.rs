@@ -221,6 +221,7 @@ async fn reactions_do_not_block() {
                 message_id: "om_1".to_owned(),
                 content: Outbound::Reaction(ReactionMark::Seen),
                 undoes: None,
+                working: false,
             },
             ..post("r1", "react")
         };
@@ -242,6 +243,7 @@ async fn a_mark_is_taken_away_once_it_is_there() {
                 message_id: "om_1".to_owned(),
                 content: Outbound::Reaction(mark),
                 undoes: None,
+                working: false,
             },
             ..post(key, key)
         };

@@ -79,7 +79,8 @@ impl LarkClient {
                 message_id,
                 content,
                 undoes: None,
-            } => self.react(message_id, content).await,
+                working,
+            } => self.react(message_id, content, *working).await,
             OutboxOp::React {
                 message_id,
                 undoes: Some(reaction),
@@ -142,12 +143,14 @@ impl LarkClient {
         Ok(Receipt::default())
     }
 
-    async fn react(&self, message_id: &str, content: &Outbound) -> Result<Receipt, DeliveryError> {
+    async fn react(&self, message_id: &str, content: &Outbound, working: bool) -> Result<Receipt, DeliveryError> {
         let (Outbound::Reaction(mark), true) = (content, is_id(message_id)) else {
             return Err(DeliveryError::Gone(String::from("no message to react to")));
         };
         self.limiter.wait(rates(None), BatchSizes::MAX_WAIT).await?;
         let emoji = match mark {
+            // It moves, so it must go: the ledger has the row that takes it away.
+            ReactionMark::Seen if working => "Typing",
             ReactionMark::Seen => "OnIt",
             ReactionMark::Done => "DONE",
             ReactionMark::Failed => "CrossMark",

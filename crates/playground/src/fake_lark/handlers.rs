@@ -161,7 +161,7 @@ pub(super) async fn react(State(shared): State<Shared>, Path(id): Path<String>, 
         .and_then(Value::as_str)
         .unwrap_or_default()
         .to_owned();
-    if !["OK", "OnIt", "DONE", "CrossMark", "Get", "THUMBSUP"].contains(&emoji.as_str()) {
+    if !["OK", "OnIt", "Typing", "DONE", "CrossMark", "Get", "THUMBSUP"].contains(&emoji.as_str()) {
         shared.stage.lock().violation(format!("reaction type {emoji}"));
         return failure(231_001, "unknown reaction");
     }
