@@ -140,6 +140,7 @@ mod tests {
             plain: false,
             again: None,
             upload: None,
+            update: None,
         }
     }
 

@@ -8,7 +8,7 @@ use countersign_agent::domain::{
     InboundBody, Notice, TurnId, Via,
 };
 
-use crate::store::{GateRecord, Read, StoreError, Tx};
+use crate::store::{GateRecord, Read, StoreError, Tx, outbox_key};
 
 use super::again::{ask_again, has_button};
 use super::notices::{after, done, done_so, refused, row_done, too_late, vote_recorded};
@@ -53,6 +53,7 @@ impl Conversations {
         let place = on_copy.as_ref().map_or(&inbound.conversation, |gate| &gate.conversation);
         let mut tx = self.ledger.begin_in(place).await?;
         let fresh = tx.insert_handled(inbound).await?;
+        let moment = tx.moment();
         let press = Press {
             inbound,
             click,
@@ -68,6 +69,10 @@ impl Conversations {
             None => None,
         };
         let mut answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
+        if let (Some(ClickTarget::Gate(id)), true) = (&click.target, answer.card.is_some()) {
+            // The answer shows the card, past the outbox.
+            tx.card_answered(&outbox_key(&["gate", id.as_str()]), moment).await?;
+        }
         if let Some(gate) = &on_copy {
             answer.card = answer.card.and_then(|card| card.copy_for(&inbound.sender, gate));
         }

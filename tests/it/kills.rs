@@ -6,6 +6,7 @@ mod answer;
 mod crash;
 mod file;
 pub mod kit;
+mod kept_card;
 mod left_out;
 mod limit;
 pub mod remind;

@@ -77,6 +77,7 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         plain: false,
         again: None,
         upload: None,
+        update: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The outbox: once, in order, newest state of a card only, and never for ever.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
+mod kept;
 mod lines;
 
 use countersign::store::{ChatEntry, NewOutbox, OutboxOp, OutboxRow, outbox_key, seen_key};

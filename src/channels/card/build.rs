@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::line::{Holes, plain};
 use super::{Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Sure, Task, Tone, ours};
 use crate::channels::wording::{
-    AskKind, Audience, capitalized, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key, state_key,
-    words_key,
+    AskKind, Audience, capitalized, decided_by, decision_words, done_steps, end_text, is_open, mark_of, minutes, one_line, settled_key,
+    state_key, words_key,
 };
 use countersign_agent::domain::{Absence, ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView};
 
@@ -179,13 +179,20 @@ impl Builder<'_> {
 
     pub(super) fn steps<'s>(&self, steps: &'s [StepView], marks: bool) -> Part<'s> {
         let room = if self.caps.whole { steps.len() } else { self.caps.rows };
+        let below = marks && self.words.surface.counts_below();
         Part::Steps(Steps {
+            done: below.then(|| self.done_of(steps)),
             steps,
             marks,
             lines: steps.iter().take(room).map(|step| self.step(step, marks)).collect(),
             tasks: steps.iter().take(room).map(|step| self.task(step)).collect(),
             more: self.more("plan.more_steps", steps.len(), room),
         })
+    }
+
+    /// How many are done, of how many.
+    pub(super) fn done_of(&self, steps: &[StepView]) -> String {
+        self.say("plan.progress", json!({"done": done_steps(steps), "count": steps.len()}))
     }
 
     fn step(&self, step: &StepView, marks: bool) -> CardLine {

@@ -6,7 +6,7 @@ use super::build::{Builder, lines};
 use super::line::{Holes, plain};
 use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Keep, Part, Span, Tone, ours};
 use crate::channels::reading::is_name;
-use crate::channels::wording::{Audience, asked_of, done_steps, end_key, is_open, one_line, under_way};
+use crate::channels::wording::{Audience, asked_of, end_key, is_open, one_line, under_way};
 use countersign_agent::domain::handshake::optional_steps;
 use countersign_agent::domain::{CardState, Complexity, DecisionKind, GateId, PlanCard, StepView};
 
@@ -54,8 +54,8 @@ impl Builder<'_> {
             head.state = self.say("state.votes", json!({"votes": votes, "quorum": card.quorum}));
         }
         let count = card.steps.len();
-        head.facts.push(if under_way(card) {
-            self.say("plan.progress", json!({"done": done_steps(&card.steps), "count": count}))
+        head.facts.push(if under_way(card) && !self.words.surface.counts_below() {
+            self.done_of(&card.steps)
         } else {
             self.say("plan.steps", json!({"count": count}))
         });

@@ -33,8 +33,10 @@ pub(super) fn header(title: &str, subtitle: &str, color: &str, state: &str) -> V
     let mut header = json!({
         "title": plain(title),
         "template": color,
-        "text_tag_list": [{"tag": "text_tag", "text": plain(state), "color": tag_color(color)}],
     });
+    if !state.is_empty() {
+        header["text_tag_list"] = json!([{"tag": "text_tag", "text": plain(state), "color": tag_color(color)}]);
+    }
     if !subtitle.is_empty() {
         header["subtitle"] = plain(&chat_text(&clip(subtitle, 120)));
     }
