@@ -19,7 +19,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use countersign_agent::domain::{ChannelKind, ChatMessage, Conversation, FileRef, Locale, Millis, OutboxOp};
+use countersign_agent::domain::{ChannelKind, ChatMessage, Conversation, FileRef, Locale, Millis, Outbound, OutboxOp};
 
 pub use console::{
     AskView, CallAskView, CallLine, CardPage, ConsoleChannel, PageBlock, StepLine, call_blocks, card_json, card_page, markdown_html,
@@ -52,8 +52,21 @@ pub struct Delivery {
     /// An earlier try may have arrived, and was not written down; what it would have posted is not older than this. A
     /// platform without an idempotency key looks there before it posts again.
     pub again: Option<Millis>,
-    /// What the platform calls the file that this posts.
+    /// What the platform calls the file or the kept card that this posts.
     pub upload: Option<String>,
+    /// The kept card that this changes. `None` means that the message holds the card itself.
+    pub update: Option<CardUpdate>,
+}
+
+/// A change of a card that the platform keeps apart from its message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CardUpdate {
+    /// What the platform calls it.
+    pub card: String,
+    /// Rises with every update of the card.
+    pub sequence: i64,
+    /// What it shows so far, where that is known for sure: what has not changed need not be sent.
+    pub shown: Option<Outbound>,
 }
 
 /// A file for a platform that does not have its bytes yet.
@@ -178,6 +191,17 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// # Errors
     /// As for [`Channel::deliver`]; `Gone` where chats have no files.
     fn upload(&self, file: FileUpload) -> BoxFuture<'_, Result<String, DeliveryError>>;
+
+    /// Does the platform keep the card of `content` apart from its message?
+    fn keeps_card(&self, _content: &Outbound) -> bool {
+        false
+    }
+
+    /// Has the platform keep the card that `delivery` posts; gives what the platform calls it. No chat shows it before a [`Delivery::upload`]
+    /// names it. `None`: the message shall hold the card.
+    fn keep_card<'a>(&'a self, _delivery: &'a Delivery) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
 
     /// How many deliveries are worth taking at a time.
     fn batch_sizes(&self) -> BatchSizes;

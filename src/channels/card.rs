@@ -40,7 +40,7 @@ pub(super) struct Head {
     /// The model's title of the question: one foreign line.
     pub(super) subject: Option<String>,
     pub(super) tone: Tone,
-    /// How it stands, in a word.
+    /// How it stands, in a word; may be empty.
     pub(super) state: String,
     /// Counts and the version, shown beside the title.
     pub(super) facts: Vec<String>,
@@ -94,6 +94,8 @@ pub(super) struct Steps<'a> {
     pub(super) tasks: Vec<Task>,
     /// How many are not shown, in words.
     pub(super) more: Option<String>,
+    /// How many are done, where the head does not say it.
+    pub(super) done: Option<String>,
 }
 
 /// A step without its mark.

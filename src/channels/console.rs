@@ -140,6 +140,7 @@ mod tests {
             plain: false,
             again: None,
             upload: None,
+            update: None,
         }
     }
 
@@ -158,6 +159,7 @@ mod tests {
             message_id: String::from("m"),
             content: Outbound::Reaction(ReactionMark::Seen),
             undoes: None,
+            working: false,
         });
         let known = Receipt {
             message_id: Some(String::from("msg_k1")),

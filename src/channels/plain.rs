@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::card::{Call, Caps, Card, CardLine, CardWords, Exhibit, Head, Part, Span, Surface, Tone};
-use super::wording::{inert_notice, notice_people, notice_text, one_line, requester};
+use super::wording::{clock_time, inert_notice, notice_people, notice_text, one_line, requester};
 use countersign_agent::domain::{ChannelKind, Locale, Outbound};
 use countersign_agent::template::Templates;
 
@@ -152,6 +152,7 @@ fn line(said: &CardLine, name: &dyn Fn(&str) -> String) -> String {
         Span::Tools(names) => names.join(", "),
         Span::Person(id) => name(id),
         Span::Chat(id) => one_line(id, 128),
+        Span::Time(at) => clock_time(*at),
     };
     said.iter().map(spell).collect()
 }

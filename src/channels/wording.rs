@@ -237,15 +237,15 @@ fn decision_key(kind: DecisionKind, asked: AskKind) -> &'static str {
     }
 }
 
-/// The makers of a decision, its way and its time. `name` gives a person's name.
+/// The makers of a decision, its way and its time, which is said as `at`. `name` gives a person's name.
 pub(super) fn decided_by(
     templates: &Templates,
     locale: Locale,
     decision: &Decision,
     asked: AskKind,
+    at: &str,
     mut name: impl FnMut(&str) -> String,
 ) -> String {
-    let at = clock_time(decision.at);
     let makers = decision.makers();
     if makers.is_empty() {
         return templates.say(locale, "state.decided_at", json!({"at": at}));

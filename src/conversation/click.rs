@@ -8,7 +8,7 @@ use countersign_agent::domain::{
     InboundBody, Notice, TurnId, Via,
 };
 
-use crate::store::{GateRecord, Read, StoreError, Tx};
+use crate::store::{GateRecord, Read, StoreError, Tx, outbox_key};
 
 use super::again::{ask_again, has_button};
 use super::notices::{after, done, done_so, refused, row_done, too_late, vote_recorded};
@@ -58,6 +58,7 @@ impl Conversations {
             (None, true) => Some(Notice::UnknownReview {}),
             (Some(gate), true) => self.unlisted(&mut tx, gate, inbound).await?,
         };
+        let moment = tx.moment();
         let press = Press {
             inbound,
             click,
@@ -74,6 +75,10 @@ impl Conversations {
             (None, None) => None,
         };
         let mut answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
+        if let (Some(ClickTarget::Gate(id)), true) = (&click.target, answer.card.is_some()) {
+            // The answer shows the card, past the outbox.
+            tx.card_answered(&outbox_key(&["gate", id.as_str()]), moment).await?;
+        }
         if let Some(gate) = &elsewhere {
             answer.card = answer.card.and_then(|card| card.copy_for(&inbound.sender, gate));
         }

@@ -52,7 +52,16 @@ async fn tell_as(session: &mut Tx, row: &InboxRow, notice: Notice, key: String) 
 /// The mark "seen" on the message of `row`: the sign that somebody is there, seconds before the first words. It has a queue
 /// of its own, so that no post waits for it.
 pub(super) async fn mark_seen(session: &mut Tx, row: &InboxRow) -> Result<(), StoreError> {
-    match mark(row, seen_key(row.id), ReactionMark::Seen) {
+    mark_read(session, row, false).await
+}
+
+/// The mark "seen" on a new task; `at_once`: it is worked on now. The end of the task takes it away.
+pub(super) async fn mark_task(session: &mut Tx, row: &InboxRow, at_once: bool) -> Result<(), StoreError> {
+    mark_read(session, row, at_once).await
+}
+
+async fn mark_read(session: &mut Tx, row: &InboxRow, working: bool) -> Result<(), StoreError> {
+    match mark(row, seen_key(row.id), ReactionMark::Seen, working) {
         Some(seen) => session.enqueue(&seen).await,
         None => Ok(()),
     }
@@ -61,18 +70,19 @@ pub(super) async fn mark_seen(session: &mut Tx, row: &InboxRow) -> Result<(), St
 /// The mark on a task that is not done after all.
 pub(super) async fn mark_dropped(session: &mut Tx, row: &InboxRow) -> Result<(), StoreError> {
     let key = outbox_key(&["inbox", &row.id.to_string(), "dropped"]);
-    match mark(row, key, ReactionMark::Failed) {
+    match mark(row, key, ReactionMark::Failed, false) {
         Some(end) => session.mark_ended(row.id, &end).await,
         None => Ok(()),
     }
 }
 
 /// A mark on the message of `row`, if it has one.
-fn mark(row: &InboxRow, key: String, mark: ReactionMark) -> Option<NewOutbox> {
+fn mark(row: &InboxRow, key: String, mark: ReactionMark, working: bool) -> Option<NewOutbox> {
     let op = OutboxOp::React {
         message_id: row.inbound.body.message_id()?.to_owned(),
         content: Outbound::Reaction(mark),
         undoes: None,
+        working,
     };
     Some(outgoing(row, key, "react", op))
 }

@@ -325,7 +325,7 @@ impl Conversations {
                 Ok(RowEnd::Done("steer"))
             }
             Meaning::Task(before) => {
-                say::mark_seen(tx, row).await?;
+                say::mark_task(tx, row, before == 0).await?;
                 if before > 0 {
                     say::tell(tx, row, Notice::Queued { position: before }).await?;
                 }
@@ -337,7 +337,7 @@ impl Conversations {
                     say::tell(tx, row, Notice::Greeting {}).await?;
                     return Ok(RowEnd::Done("dropped"));
                 }
-                say::mark_seen(tx, row).await?;
+                say::mark_task(tx, row, true).await?;
                 Ok(RowEnd::Task)
             }
         }

@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{info, warn};
 
 use super::state::Gateway;
-use super::uploads::Uploads;
+use super::uploads::{Uploads, carry};
 use crate::channels::{BatchSizes, Delivery, DeliveryError, Receipt};
 use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
 
@@ -132,7 +132,6 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
     let outcome = match operation(row) {
         None => Err(DeliveryError::Gone(String::from("what it changes was never posted"))),
         Some(op) => {
-            let channel = gateway.channels.out(new.conversation.channel);
             let live = gateway.settings.current();
             let locale = live.in_chat(new.conversation.channel, &new.conversation.chat).locale;
             let mut delivery = Delivery {
@@ -143,12 +142,13 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
                 plain: row.plain,
                 again: row.uncertain.then_some(row.created_at),
                 upload: None,
+                update: None,
             };
             // So much less than the hold that what came of it can be written down.
             let time = gateway.timings.lease * 2 / 3;
             let delivering = async {
-                delivery.upload = uploads.have(gateway, row).await?;
-                channel.deliver(&delivery).await
+                uploads.prepare(gateway, row, &mut delivery).await?;
+                carry(gateway, row, &mut delivery).await
             };
             let outcome = match tokio::time::timeout(time, delivering).await {
                 Ok(outcome) => {
@@ -225,7 +225,9 @@ fn point(row: &OutboxRow) -> &'static str {
             ..
         } => "file_posted",
         OutboxOp::Post { .. } if row.new.gate_id.is_some() => "card_posted",
-        OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => "posted",
+        OutboxOp::React { undoes: Some(_), .. } => "unmarked",
+        OutboxOp::Patch { .. } => "repainted",
+        OutboxOp::Post { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => "posted",
     }
 }
 

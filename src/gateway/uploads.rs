@@ -1,14 +1,15 @@
-//! The first half of a file's delivery: its platform takes the bytes, and the ledger notes what it calls them.
+//! The first half of some deliveries: the platform takes the bytes of a file or keeps a card, and the ledger notes what it calls them.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use countersign_agent::domain::{FileView, Outbound};
 use tokio::sync::Semaphore;
+use tracing::info;
 
 use super::state::Gateway;
-use crate::channels::{DeliveryError, FileUpload};
-use crate::store::{OutboxOp, OutboxRow, OutgoingFile, StoreError};
+use crate::channels::{CardUpdate, Delivery, DeliveryError, FileUpload, Receipt};
+use crate::store::{KeptCard, OutboxOp, OutboxRow, OutgoingFile, StoreError};
 
 /// Files in memory at a time, of all platforms.
 const AT_A_TIME: usize = 4;
@@ -35,14 +36,34 @@ pub(super) fn file_of(row: &OutboxRow) -> Option<&FileView> {
 }
 
 impl Uploads {
-    /// What the platform calls the file of `row`. It is given the bytes if it does not have them. `None` means that `row` posts no file.
-    pub(super) async fn have(&self, gateway: &Gateway, row: &OutboxRow) -> Result<Option<String>, DeliveryError> {
-        let Some(file) = file_of(row) else { return Ok(None) };
+    /// Has the platform have what `delivery`, made of `row`, names: the bytes of a file, or a card that it keeps.
+    pub(super) async fn prepare(&self, gateway: &Gateway, row: &OutboxRow, delivery: &mut Delivery) -> Result<(), DeliveryError> {
+        if let Some(file) = file_of(row) {
+            delivery.upload = Some(self.have(gateway, row, file).await?);
+            return Ok(());
+        }
+        let channel = gateway.channels.out(row.new.conversation.channel);
+        match &row.new.op {
+            OutboxOp::Post { content, .. } if !row.plain && channel.keeps_card(content) => {
+                delivery.upload = kept(gateway, row, delivery).await?;
+            }
+            OutboxOp::Patch { content, .. } if !row.plain && channel.keeps_card(content) => {
+                let known = async { gateway.ledger.read().await?.kept_card(row).await };
+                let known = known.await.map_err(|error| unstored(&error))?;
+                delivery.update = known.map(|KeptCard { id, sequence, shown }| CardUpdate { card: id, sequence, shown });
+            }
+            OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => (),
+        }
+        Ok(())
+    }
+
+    /// What the platform calls the file of `row`. It is given the bytes if it does not have them.
+    async fn have(&self, gateway: &Gateway, row: &OutboxRow, file: &FileView) -> Result<String, DeliveryError> {
         let _room = self.0.acquire().await;
         let key = &row.new.key;
         let stored = async { gateway.ledger.read().await?.outgoing_file(key).await };
         let bytes = match stored.await.map_err(|error| unstored(&error))? {
-            Some(OutgoingFile::Uploaded(id)) => return Ok(Some(id)),
+            Some(OutgoingFile::Uploaded(id)) => return Ok(id),
             Some(OutgoingFile::Bytes(bytes)) => bytes,
             None => return Err(DeliveryError::Gone(String::from("its bytes are gone"))),
         };
@@ -61,8 +82,62 @@ impl Uploads {
         };
         noted.await.map_err(|error| unstored(&error))?;
         gateway.failpoint.reach("file_upload_noted");
-        Ok(Some(id))
+        Ok(id)
     }
+}
+
+/// What the platform calls the card of `row`, which it keeps. `None`: the message holds it, in every later try as well. One that is there
+/// under the key of this row cannot become the other kind.
+async fn kept(gateway: &Gateway, row: &OutboxRow, delivery: &Delivery) -> Result<Option<String>, DeliveryError> {
+    let key = &row.new.key;
+    let stored = async { gateway.ledger.read().await?.outgoing_file(key).await };
+    if let Some(OutgoingFile::Uploaded(id)) = stored.await.map_err(|error| unstored(&error))? {
+        return Ok(Some(id));
+    }
+    if row.tries > 0 || row.uncertain {
+        return Ok(None);
+    }
+    let channel = gateway.channels.out(row.new.conversation.channel);
+    let Some(id) = channel.keep_card(delivery).await else {
+        return Ok(None);
+    };
+    gateway.failpoint.reach("card_kept");
+    let noted = async {
+        let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
+        tx.card_kept(key, &id).await?;
+        tx.commit().await
+    };
+    noted.await.map_err(|error| unstored(&error))?;
+    gateway.failpoint.reach("card_noted");
+    Ok(Some(id))
+}
+
+/// Carries `delivery`, made of `row`. If the platform refuses the card that it keeps, the message holds the card from now on. That is noted
+/// first: a later try must not find the kept card, which no message shows.
+pub(super) async fn carry(gateway: &Gateway, row: &OutboxRow, delivery: &mut Delivery) -> Result<Receipt, DeliveryError> {
+    let channel = gateway.channels.out(row.new.conversation.channel);
+    let outcome = channel.deliver(delivery).await;
+    let names_card = delivery.update.is_some() || (delivery.upload.is_some() && file_of(row).is_none());
+    let why = match outcome {
+        Err(DeliveryError::Content(why) | DeliveryError::Gone(why) | DeliveryError::Forbidden(why)) if names_card => why,
+        outcome => return outcome,
+    };
+    info!(
+        outbox.id = row.id,
+        why, "a kept card was refused; its message holds the card from now on"
+    );
+    let key = match &row.new.op {
+        OutboxOp::Patch { target, .. } => target,
+        OutboxOp::Post { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => &row.new.key,
+    };
+    let noted = async {
+        let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
+        tx.card_let_go(key).await?;
+        tx.commit().await
+    };
+    noted.await.map_err(|error| unstored(&error))?;
+    (delivery.upload, delivery.update) = (None, None);
+    channel.deliver(delivery).await
 }
 
 /// Whatever became of an upload, nothing is in the chat yet. The task waits: it hears at once of a permission that an admin has to give.

@@ -33,6 +33,7 @@ mod side_by_side;
 mod signals;
 mod standing;
 mod threads;
+mod typing;
 
 use crate::support::platform::{On, on_both};
 use crate::support::scripts::reporter;

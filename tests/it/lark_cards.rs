@@ -310,10 +310,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     /// M-5: whatever goal, steps, tools, notes, arguments and answers say, a card mentions exactly the people that we
-    /// mention, and the platform would take it.
+    /// mention and tells the moments that we tell, and the platform would take it.
     #[test]
     fn foreign_text_forges_nothing(
-        text in r#"(<at id=all></at>|<at|</at>|<font color='red'>|<link url='x'>|</|&lt;|&#60;|\*\*|`|```|\n|\]\(https://e.example\)|!\[|\[|\PC){0,30}"#,
+        text in r#"(<at id=all></at>|<at|</at>|<local_datetime millisecond='1' format_type='time'></local_datetime>|<local_datetime|<font color='red'>|<link url='x'>|</|&lt;|&#60;|\*\*|`|```|\n|\]\(https://e.example\)|!\[|\[|\PC){0,30}"#,
         approver in prop_oneof![Just(String::from("ou_u2")), r"[<>a-z_ =]{0,12}"],
     ) {
         let templates = templates();
@@ -332,11 +332,15 @@ proptest! {
         let approval = Outbound::ApprovalCard(ApprovalCard { away: Vec::new(), gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state: closed.clone(), copy: None });
         let question = Outbound::QuestionCard(QuestionCard { away: Vec::new(), gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], granted: vec![grant(&text, &text, &text).call], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
-        for (content, trusted) in [(plan(open), 1), (plan(closed), by_id), (approval, by_id), (question, 1), (answer, 1)] {
+        for (content, trusted, moments) in
+            [(plan(open), 1, 0), (plan(closed), by_id, 1), (approval, by_id, 1), (question, 1, 0), (answer, 1, 0)]
+        {
             let card = lark_card(&templates, Locale::EnUs, &content).unwrap();
             prop_assert_eq!(check_card(&card), Ok(()));
             let found = mentions(&card);
             prop_assert_eq!(found.len(), trusted, "{:?}", found);
+            // Day and time of each.
+            prop_assert_eq!(card.to_string().matches("<local_datetime").count(), 2 * moments);
             prop_assert!(found.iter().all(|id| ["id=ou_u1", "id=ou_u2"].contains(&id.as_str())), "{:?}", found);
         }
     }

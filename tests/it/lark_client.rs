@@ -77,6 +77,7 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         plain: false,
         again: None,
         upload: None,
+        update: None,
     }
 }
 
@@ -132,6 +133,7 @@ async fn a_card_is_posted_patched_and_marked() {
             message_id: String::from("om_request"),
             content: Outbound::Reaction(mark),
             undoes: None,
+            working: false,
         };
         bench.deliver(&delivery("k3", op)).await.unwrap();
     }
@@ -139,6 +141,7 @@ async fn a_card_is_posted_patched_and_marked() {
         message_id: String::from("om_request"),
         content: Outbound::Reaction(ReactionMark::Seen),
         undoes: None,
+        working: false,
     };
     let known = bench.deliver(&delivery("k4", seen.clone())).await.unwrap().message_id;
     let OutboxOp::React { message_id, content, .. } = seen else {
@@ -148,6 +151,7 @@ async fn a_card_is_posted_patched_and_marked() {
         message_id,
         content,
         undoes: known,
+        working: false,
     };
     bench.deliver(&delivery("k5", away)).await.unwrap();
     let state = bench.clean();

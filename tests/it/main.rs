@@ -37,6 +37,7 @@ mod lark_access;
 mod lark_badinput;
 mod lark_cards;
 mod lark_client;
+mod lark_entities;
 mod lark_events;
 mod lark_vectors;
 mod leases;

@@ -108,9 +108,11 @@ async fn a_task_is_counted_from_its_request_to_its_answer(on: On) {
             &format!("countersign_deliveries_total{{channel=\"{channel}\",op=\"{op}\",outcome=\"sent\"}}"),
         )
     };
+    // On Lark nobody types while the plan waits.
+    let marks = if on == On::Lark { 5.0 } else { 3.0 };
     assert_eq!(
         (sent("post"), sent("react")),
-        (2.0, 3.0),
+        (2.0, marks),
         "card and answer; seen, done, and seen taken away: {text}"
     );
     assert!(sent("patch") >= 1.0, "the card shows what came of it: {text}");

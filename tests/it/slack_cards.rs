@@ -172,7 +172,9 @@ fn a_decided_card_says_how_it_was_decided() {
     let message = message(Locale::EnUs, &Outbound::PlanCard(card));
     assert!(words(block(&message, "status")).starts_with("approved · 1/3"));
     let settled = block(&message, "settled");
-    assert!(words(settled).contains("2025-12-11 05:48 UTC"));
+    let date = &settled["elements"][0]["elements"][3];
+    assert_eq!((&date["type"], &date["timestamp"]), (&json!("date"), &json!(1_765_432_100)));
+    assert_eq!(date["fallback"], "2025-12-11 05:48 UTC");
     assert_eq!(
         settled["elements"][0]["elements"][1],
         json!({"type": "user", "user_id": "U0BOB0001"})

@@ -74,6 +74,7 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         plain: false,
         again: None,
         upload: None,
+        update: None,
     }
 }
 
@@ -124,6 +125,7 @@ fn react(message_id: &str, mark: ReactionMark) -> Delivery {
         message_id: message_id.to_owned(),
         content: Outbound::Reaction(mark),
         undoes: None,
+        working: false,
     };
     delivery("r", op)
 }

@@ -1,6 +1,7 @@
 //! The outbox: once, in order, newest state of a card only, and never for ever.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
+mod kept;
 mod lines;
 
 use countersign::store::{ChatEntry, NewOutbox, OutboxOp, OutboxRow, outbox_key, seen_key};
@@ -221,6 +222,7 @@ async fn reactions_do_not_block() {
                 message_id: "om_1".to_owned(),
                 content: Outbound::Reaction(ReactionMark::Seen),
                 undoes: None,
+                working: false,
             },
             ..post("r1", "react")
         };
@@ -242,6 +244,7 @@ async fn a_mark_is_taken_away_once_it_is_there() {
                 message_id: "om_1".to_owned(),
                 content: Outbound::Reaction(mark),
                 undoes: None,
+                working: false,
             },
             ..post(key, key)
         };

@@ -1,5 +1,6 @@
 //! Draws a message as a person would see it, with box characters.
 
+use countersign_agent::domain::Millis;
 use serde_json::Value;
 use unicode_width::UnicodeWidthChar;
 
@@ -165,11 +166,23 @@ fn tidy(text: &str) -> String {
             out.push_str(id.1.trim_matches(['\'', '"', ' ']));
         } else if tag.starts_with('@') {
             out.push_str(tag);
+        } else if let Some(moment) = tag.strip_prefix("local_datetime ") {
+            out.push_str(&moment_of(moment).unwrap_or_default());
         }
         rest = &rest[at + end + 1..];
     }
     out.push_str(rest);
     unescape(&out.replace("**", ""))
+}
+
+/// What a tag with a moment shows, to a reader in UTC.
+fn moment_of(tag: &str) -> Option<String> {
+    let value = |name: &str| tag.split_once(name)?.1.split('\'').nth(1);
+    let at = Millis(value("millisecond=")?.parse().ok()?).rfc3339();
+    match value("format_type=")? {
+        "time" => Some(format!("{} UTC", at.get(11..16)?)),
+        _ => at.get(..10).map(str::to_owned),
+    }
 }
 
 fn unescape(text: &str) -> String {
@@ -305,5 +318,7 @@ mod tests {
             "@ou_1 bold <b> & x"
         );
         assert_eq!(tidy("Only <@U0LIN> &lt;x&gt;"), "Only @U0LIN <x>");
+        let tag = |format: &str| format!("<local_datetime millisecond='1765432100123' format_type='{format}'></local_datetime>");
+        assert_eq!(tidy(&format!("at {} {}", tag("date_num"), tag("time"))), "at 2025-12-11 05:48 UTC");
     }
 }

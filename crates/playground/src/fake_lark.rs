@@ -3,6 +3,7 @@
 //! The demo plays its chat through it and the tests assert on it. It refuses what the real platform refuses
 //! and remembers every violation.
 
+mod cards;
 mod files;
 mod handlers;
 mod reading;
@@ -13,9 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{delete, get, patch, post};
+use axum::routing::{delete, get, patch, post, put};
 use countersign_agent::domain::Clock;
+use serde_json::Value;
 
+use super::check_card;
 use super::sockets::Sockets;
 use super::stage::{FREE_PORT, Server, Stage};
 
@@ -48,6 +51,8 @@ struct Keys {
     by_uuid: BTreeMap<String, String>,
     /// Files and images by their keys.
     uploads: BTreeMap<String, files::Upload>,
+    /// Card entities by their ids.
+    cards: BTreeMap<String, cards::Entity>,
 }
 
 impl Shared {
@@ -101,6 +106,23 @@ impl FakeLark {
         self.shared.keys().tokens.iter().cloned().collect()
     }
 
+    /// The client shows the card of `answer`, which answered a press on the card `message`.
+    pub fn show_answer(&self, message: &str, answer: &Value) {
+        let card = &answer["card"]["data"];
+        if answer["card"]["type"] != "raw" {
+            return;
+        }
+        let mut state = self.shared.stage.lock();
+        if let Err(why) = check_card(card) {
+            state.violation(why);
+            return;
+        }
+        state.repaint(message, card.clone());
+        self.shared.keys().answered(message, card);
+        drop(state);
+        self.shared.stage.tell_change();
+    }
+
     /// Makes every token handed out so far invalid, as the platform does now and then.
     pub fn expire_tokens(&self) {
         self.shared.keys().tokens.clear();
@@ -119,6 +141,9 @@ fn routes(shared: Shared) -> Router {
         .route("/open-apis/im/v1/messages/{id}/reactions/{mark}", delete(handlers::unreact))
         .route("/open-apis/im/v1/files", post(files::file).layer(DefaultBodyLimit::disable()))
         .route("/open-apis/im/v1/images", post(files::image).layer(DefaultBodyLimit::disable()))
+        .route("/open-apis/cardkit/v1/cards", post(cards::create))
+        .route("/open-apis/cardkit/v1/cards/{id}", put(cards::replace))
+        .route("/open-apis/cardkit/v1/cards/{id}/batch_update", post(cards::batch))
         .route("/callback/ws/endpoint", post(handlers::endpoint))
         .route("/open-apis/contact/v3/users/find_by_department", get(handlers::members))
         .with_state(shared)

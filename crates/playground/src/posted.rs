@@ -172,6 +172,7 @@ fn piece(element: &Value) -> String {
         "link" if !text("text").is_empty() => text("text").to_owned(),
         "link" => text("url").to_owned(),
         "emoji" => format!(":{}:", text("name")),
+        "date" => text("fallback").to_owned(),
         _ => text("text").to_owned(),
     };
     let style = &element["style"];
@@ -253,7 +254,7 @@ pub struct SharedFile {
 /// A call as it came in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`, `file`, `image`; Slack's `whisper`, `form`, `home`, `replies`,
+    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`, `file`, `image`, `card`, `card_whole`, `card_elements`; Slack's `whisper`, `form`, `home`, `replies`,
     /// `history`, `user`, `address` (of a file), `bytes`, `complete`, `info`.
     pub endpoint: String,
     /// When.

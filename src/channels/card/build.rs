@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::line::{Holes, plain};
 use super::{Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Sure, Task, Tone, ours};
 use crate::channels::wording::{
-    AskKind, Audience, capitalized, clock_time, decided_by, decision_words, end_text, is_open, mark_of, minutes, one_line, settled_key,
+    AskKind, Audience, capitalized, decided_by, decision_words, done_steps, end_text, is_open, mark_of, minutes, one_line, settled_key,
     state_key, words_key,
 };
 use countersign_agent::domain::{Absence, ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView};
@@ -99,7 +99,8 @@ impl Builder<'_> {
         let mut holes = Holes::default();
         let by = holes.put(vec![Span::Person(requester.to_owned())]);
         let chat = holes.put(copy.chat.iter().map(|id| Span::Chat(id.clone())).collect());
-        let values = json!({"open": open, "since": clock_time(copy.since), "chat": chat, "by": by});
+        let since = holes.put(vec![Span::Time(copy.since)]);
+        let values = json!({"open": open, "since": since, "chat": chat, "by": by});
         Some(Part::Lines("why", vec![holes.fill(&self.say("foot.copy", values))]))
     }
 
@@ -134,9 +135,8 @@ impl Builder<'_> {
         let line = |absence: &Absence| {
             let mut holes = Holes::default();
             let mut person = |id: &str| holes.put(vec![Span::Person(id.to_owned())]);
-            let values = json!({
-                "person": person(&absence.person), "deputy": person(&absence.deputy), "until": clock_time(absence.until),
-            });
+            let mut values = json!({"person": person(&absence.person), "deputy": person(&absence.deputy)});
+            values["until"] = json!(holes.put(vec![Span::Time(absence.until)]));
             holes.fill(&self.say("foot.away", values))
         };
         absences.iter().take(Absence::MOST_ON_A_CARD).map(line).collect()
@@ -179,13 +179,20 @@ impl Builder<'_> {
 
     pub(super) fn steps<'s>(&self, steps: &'s [StepView], marks: bool) -> Part<'s> {
         let room = if self.caps.whole { steps.len() } else { self.caps.rows };
+        let below = marks && self.words.surface.counts_below();
         Part::Steps(Steps {
+            done: below.then(|| self.done_of(steps)),
             steps,
             marks,
             lines: steps.iter().take(room).map(|step| self.step(step, marks)).collect(),
             tasks: steps.iter().take(room).map(|step| self.task(step)).collect(),
             more: self.more("plan.more_steps", steps.len(), room),
         })
+    }
+
+    /// How many are done, of how many.
+    pub(super) fn done_of(&self, steps: &[StepView]) -> String {
+        self.say("plan.progress", json!({"done": done_steps(steps), "count": steps.len()}))
     }
 
     fn step(&self, step: &StepView, marks: bool) -> CardLine {
@@ -267,8 +274,9 @@ impl Builder<'_> {
             CardState::Informed => lines.extend(end.is_none().then(|| ours(&self.word("state.informed_text")))),
             CardState::Decided { decision } => {
                 let mut holes = Holes::default();
+                let at = holes.put(vec![Span::Time(decision.at)]);
                 let person = |id: &str| holes.put(vec![Span::Person(id.to_owned())]);
-                let said = decided_by(templates, locale, decision, asked, person);
+                let said = decided_by(templates, locale, decision, asked, &at, person);
                 lines.push(holes.fill(&said));
                 lines.extend(settled_key(decision.kind).map(|key| ours(&self.word(key))));
                 let words = decision_words(templates, locale, decision);
@@ -294,9 +302,10 @@ impl Builder<'_> {
         if !is_open(state) {
             return Vec::new();
         }
-        let until = copy.and_then(|copy| copy.until).map(clock_time);
+        let mut holes = Holes::default();
+        let until = copy.and_then(|copy| copy.until).map(|until| holes.put(vec![Span::Time(until)]));
         let ttl = self.say("foot.ttl", json!({"minutes": minutes(ttl_ms), "until": until}));
-        self.asked_by(requester).into_iter().chain([ours(&ttl)]).collect()
+        self.asked_by(requester).into_iter().chain([holes.fill(&ttl)]).collect()
     }
 
     pub(super) fn asked_by(&self, requester: &str) -> Option<CardLine> {

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::build::{Builder, lines, tool};
-use super::line::plain;
+use super::line::{Holes, plain};
 use super::{Button, ButtonStyle, Call, CallAsk, Card, CardLine, Exhibit, Head, Part, Span, Sure, Tone, ours};
-use crate::channels::wording::{AskKind, Audience, clock_time, is_open, one_line, prompt_key, sure_key};
+use crate::channels::wording::{AskKind, Audience, is_open, one_line, prompt_key, sure_key};
 use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardState, DecisionKind, EffectClass, GateId, StandingOffer};
 
 impl Builder<'_> {
@@ -141,7 +141,9 @@ impl Builder<'_> {
     /// Who allowed the call from now on, and until when.
     fn standing(&self, row: &ActionView) -> CardLine {
         let Some(made) = &row.standing else { return CardLine::new() };
-        let values = json!({"number": made.number, "until": clock_time(made.until)});
-        self.around("", "approval.standing", values, "by", vec![Span::Person(made.by.clone())])
+        let mut holes = Holes::default();
+        let (by, until) = (vec![Span::Person(made.by.clone())], vec![Span::Time(made.until)]);
+        let values = json!({"number": made.number, "until": holes.put(until), "by": holes.put(by)});
+        holes.fill(&self.say("approval.standing", values))
     }
 }

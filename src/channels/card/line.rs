@@ -1,6 +1,8 @@
 //! A line of a card: words of ours with foreign text and people between them.
 
-/// A piece of a line. Everything but [`Span::Ours`] and [`Span::Label`] is foreign: who encodes it escapes it.
+use countersign_agent::domain::Millis;
+
+/// A piece of a line. Everything but [`Span::Ours`], [`Span::Label`] and [`Span::Time`] is foreign: who encodes it escapes it.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::channels) enum Span {
     /// Words of ours; `**` stands around bold ones.
@@ -17,6 +19,8 @@ pub(in crate::channels) enum Span {
     Person(String),
     /// The id of a group chat.
     Chat(String),
+    /// A moment; a platform that knows its readers' time zones shows it in theirs.
+    Time(Millis),
 }
 
 pub(in crate::channels) type CardLine = Vec<Span>;

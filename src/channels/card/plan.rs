@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::build::{Builder, lines};
-use super::line::plain;
+use super::line::{Holes, plain};
 use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Keep, Part, Span, Tone, ours};
 use crate::channels::reading::is_name;
-use crate::channels::wording::{Audience, asked_of, clock_time, done_steps, end_key, is_open, one_line, under_way};
+use crate::channels::wording::{Audience, asked_of, end_key, is_open, one_line, under_way};
 use countersign_agent::domain::handshake::optional_steps;
 use countersign_agent::domain::{CardState, Complexity, DecisionKind, GateId, PlanCard, StepView};
 
@@ -54,8 +54,8 @@ impl Builder<'_> {
             head.state = self.say("state.votes", json!({"votes": votes, "quorum": card.quorum}));
         }
         let count = card.steps.len();
-        head.facts.push(if under_way(card) {
-            self.say("plan.progress", json!({"done": done_steps(&card.steps), "count": count}))
+        head.facts.push(if under_way(card) && !self.words.surface.counts_below() {
+            self.done_of(&card.steps)
         } else {
             self.say("plan.steps", json!({"count": count}))
         });
@@ -152,9 +152,10 @@ impl Builder<'_> {
     /// After the review expired: how to ask for the plan again, or who did.
     fn plan_again<'a>(&self, card: &'a PlanCard) -> Vec<Part<'a>> {
         if let Some(asked) = &card.asked_again {
-            let by = vec![Span::Person(asked.by.clone())];
-            let values = json!({"through_api": asked.through_api, "at": clock_time(asked.at)});
-            return vec![Part::Lines("again", vec![self.around("", "plan.asked_again", values, "by", by)])];
+            let mut holes = Holes::default();
+            let (by, at) = (vec![Span::Person(asked.by.clone())], vec![Span::Time(asked.at)]);
+            let values = json!({"through_api": asked.through_api, "at": holes.put(at), "by": holes.put(by)});
+            return vec![Part::Lines("again", vec![holes.fill(&self.say("plan.asked_again", values))])];
         }
         let expired = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Expire);
         match &card.review_id {

@@ -10,8 +10,8 @@ use countersign_agent::domain::{self, ProgressView};
 impl Builder<'_> {
     pub(super) fn progress<'a>(&self, view: &'a ProgressView) -> Card<'a> {
         let goal = one_line(&view.goal, 80);
-        let counts = json!({"done": done_steps(&view.steps), "count": view.steps.len(), "goal": goal});
-        let said = self.say("plan.progress", counts.clone());
+        let said = self.done_of(&view.steps);
+        let counts_below = self.words.surface.counts_below();
         let title = self.word(if view.finished {
             "progress.title_finished"
         } else {
@@ -20,6 +20,7 @@ impl Builder<'_> {
         let (tone, state) = match view.end {
             Some(end) => (Tone::ended(end), format!("{} · {said}", self.word(end_key(end)))),
             None if view.finished => (Tone::Good, said),
+            None if counts_below => (Tone::Info, String::new()),
             None => (Tone::Info, said),
         };
         let mut parts = vec![Part::Lines("goal", vec![self.labelled("plan.goal", self.planned(&view.goal))])];
@@ -29,9 +30,10 @@ impl Builder<'_> {
         let why = view.end.and_then(|end| end_text(self.words.templates, self.words.locale, end));
         parts.extend(why.map(|why| Part::Lines("settled", vec![ours(&why)])));
         Card {
-            summary: if view.finished {
+            summary: if view.finished || counts_below {
                 format!("{title} · {goal}")
             } else {
+                let counts = json!({"done": done_steps(&view.steps), "count": view.steps.len(), "goal": goal});
                 self.say("progress.summary", counts)
             },
             head: Some(Head {

@@ -67,6 +67,12 @@ impl Surface {
         self == Self::Console
     }
 
+    /// Is the count of steps that are done said below the steps? There a step that is done changes elements of the body alone, which a
+    /// platform takes without the rest of the card.
+    pub(super) fn counts_below(self) -> bool {
+        self == Self::Lark
+    }
+
     /// How many steps may have a box each: 10 options of Slack's checkboxes, two of Lark's 200 components a box.
     pub(super) fn boxes(self) -> usize {
         match self {

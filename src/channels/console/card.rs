@@ -5,7 +5,7 @@ use serde_json::json;
 use super::markdown;
 use super::view::{AlwaysView, AskView, BoxView, CallAskView, CallLine, CardPage, KeepView, PageBlock, StepLine};
 use crate::channels::card::{self, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Surface, Tone};
-use crate::channels::wording::{notice_people, notice_text};
+use crate::channels::wording::{clock_time, notice_people, notice_text};
 use countersign_agent::domain::{ActionStatus, ActionView, Locale, Outbound, StepStatus, StepView};
 use countersign_agent::template::Templates;
 
@@ -187,6 +187,7 @@ impl Encoder<'_> {
                 }
                 Span::Person(id) => markdown::escape(&(self.name)(id), &mut html),
                 Span::Chat(id) => markdown::escape(id, &mut html),
+                Span::Time(at) => html.push_str(&clock_time(*at)),
             }
         }
         html.push_str("</p>");
@@ -200,6 +201,7 @@ impl Encoder<'_> {
             Span::Tools(names) => names.join(" "),
             Span::Person(id) => (self.name)(id),
             Span::Chat(id) => id.clone(),
+            Span::Time(at) => clock_time(*at),
         };
         line.iter().map(spell).collect()
     }

@@ -154,7 +154,10 @@ fn color(tone: Tone) -> &'static str {
 fn part(part: &Part<'_>) -> Vec<Value> {
     match part {
         Part::Lines(name, said) => vec![markdown(name, &lines(said, "\n"))],
-        Part::Steps(steps) => vec![markdown("steps", &numbered(steps))],
+        Part::Steps(steps) => {
+            let done = steps.done.as_ref().map(|done| parts::small("done", done));
+            [markdown("steps", &numbered(steps))].into_iter().chain(done).collect()
+        }
         Part::Open { label, rows, more } => {
             let rows = rows.iter().map(|row| format!("- {}", escape::inline(row)));
             let all: Vec<String> = [format!("**{label}**")].into_iter().chain(rows).chain(more.clone()).collect();
@@ -199,6 +202,7 @@ fn span(span: &Span) -> String {
         Span::Person(id) => escape::person(&one_line(id, 128)),
         // No message of Lark's leads to a chat.
         Span::Chat(id) => escape::code(&one_line(id, 128)),
+        Span::Time(at) => parts::moment(*at),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Calls out to Lark: messages, replies, card updates and reactions, with their token, their pace and their retries.
 
 mod answer;
+mod entities;
 mod files;
 mod rates;
 mod reading;
 mod token;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark};
@@ -43,6 +45,8 @@ pub struct LarkClient {
     limiter: Limiter,
     /// Our own messages name it as their sender.
     app_id: String,
+    /// The app may not have card entities: it was refused one, and is not asked again.
+    without_entities: AtomicBool,
 }
 
 impl LarkClient {
@@ -56,6 +60,7 @@ impl LarkClient {
             templates,
             limiter: Limiter::default(),
             app_id: secrets.app_id.clone(),
+            without_entities: AtomicBool::new(false),
         }
     }
 
@@ -66,6 +71,9 @@ impl LarkClient {
                 content: Outbound::File(file),
             } => self.post_file(delivery, reply_to.as_deref(), file).await,
             OutboxOp::Post { reply_to, content } => {
+                if let Some(id) = &delivery.upload {
+                    return self.post_entity(delivery, reply_to.as_deref(), id).await;
+                }
                 let body = self.compose(content, delivery)?;
                 self.post(delivery, &delivery.key, reply_to.as_deref(), body).await
             }
@@ -74,12 +82,16 @@ impl LarkClient {
                 let body = self.compose(content, delivery)?;
                 self.post(delivery, &delivery.key, Some(target), body).await
             }
-            OutboxOp::Patch { target, content } => self.patch(target, content, delivery.locale).await,
+            OutboxOp::Patch { target, content } => match &delivery.update {
+                Some(update) => self.update_entity(delivery, update, content).await,
+                None => self.patch(target, content, delivery.locale).await,
+            },
             OutboxOp::React {
                 message_id,
                 content,
                 undoes: None,
-            } => self.react(message_id, content).await,
+                working,
+            } => self.react(message_id, content, *working).await,
             OutboxOp::React {
                 message_id,
                 undoes: Some(reaction),
@@ -142,12 +154,14 @@ impl LarkClient {
         Ok(Receipt::default())
     }
 
-    async fn react(&self, message_id: &str, content: &Outbound) -> Result<Receipt, DeliveryError> {
+    async fn react(&self, message_id: &str, content: &Outbound, working: bool) -> Result<Receipt, DeliveryError> {
         let (Outbound::Reaction(mark), true) = (content, is_id(message_id)) else {
             return Err(DeliveryError::Gone(String::from("no message to react to")));
         };
         self.limiter.wait(rates(None), BatchSizes::MAX_WAIT).await?;
         let emoji = match mark {
+            // It moves, so it must go: the ledger has the row that takes it away.
+            ReactionMark::Seen if working => "Typing",
             ReactionMark::Seen => "OnIt",
             ReactionMark::Done => "DONE",
             ReactionMark::Failed => "CrossMark",
@@ -271,6 +285,14 @@ impl Channel for LarkClient {
 
     fn upload(&self, file: FileUpload) -> BoxFuture<'_, Result<String, DeliveryError>> {
         Box::pin(self.take_in(file))
+    }
+
+    fn keeps_card(&self, content: &Outbound) -> bool {
+        Self::is_ticked(content)
+    }
+
+    fn keep_card<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Option<String>> {
+        Box::pin(self.make_entity(delivery))
     }
 
     fn batch_sizes(&self) -> BatchSizes {

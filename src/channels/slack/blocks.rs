@@ -13,7 +13,7 @@ use super::escape::{self, units};
 use super::fallback::fallback;
 use super::rich_text;
 use crate::channels::card::{self, Answer, Ask, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface, Task};
-use crate::channels::wording::{done_steps, mark_of, one_line};
+use crate::channels::wording::{clock_time, done_steps, mark_of, one_line};
 use countersign_agent::domain::{ChannelKind, Locale, Outbound, StepStatus, StepView};
 use countersign_agent::template::Templates;
 use parts::{bold, text};
@@ -322,6 +322,7 @@ fn line(spans: &[Span]) -> Vec<Value> {
             Span::Person(id) => line.push(person(id)),
             Span::Chat(id) if escape::is_channel(id) => line.push(json!({"type": "channel", "channel_id": id})),
             Span::Chat(id) => line.push(text(&escape::inert(&one_line(id, 128)))),
+            Span::Time(at) => line.push(parts::moment(*at)),
         }
         after_ours = matches!(span, Span::Ours(_));
     }
@@ -336,6 +337,7 @@ fn mrkdwn(line: &CardLine) -> String {
         Span::Person(id) => escape::mention(id).unwrap_or_else(|| escape::mrkdwn(&one_line(id, 128))),
         Span::Chat(id) if escape::is_channel(id) => format!("<#{id}>"),
         Span::Chat(id) => escape::mrkdwn(&one_line(id, 128)),
+        Span::Time(at) => format!("<!date^{}^{}|{}>", at.0.div_euclid(1000), parts::DATE, clock_time(*at)),
     };
     line.iter().map(spell).collect()
 }

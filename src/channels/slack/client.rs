@@ -106,6 +106,7 @@ impl SlackClient {
                 message_id,
                 content,
                 undoes: None,
+                ..
             } => self.react(&delivery.conversation.chat, message_id, content).await,
             OutboxOp::React {
                 message_id,

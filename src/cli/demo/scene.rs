@@ -60,7 +60,7 @@ impl Scene {
             chat: "oc_weekly",
             user: "ou_lin",
             request: request(locale),
-            seen: "OnIt",
+            seen: "Typing",
         })
     }
 

@@ -239,6 +239,7 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, t
                 message_id,
                 content: Outbound::Reaction(mark),
                 undoes: None,
+                working: false,
             },
             ..post(row, key, None, Outbound::Reaction(mark))
         };
@@ -294,9 +295,16 @@ fn messages(content: Outbound) -> Vec<Outbound> {
 /// and what was told last is how the turn stands in the ledger, whatever dies in between.
 async fn tell_session(tx: &mut Tx, row: &mut TurnRow, before: TurnStatus, now: TurnStatus) -> Result<(), StoreError> {
     let (told, status) = (SessionStatus::of(before), SessionStatus::of(now));
-    let Some(status) = status.filter(|_| row.conversation.channel.has_sessions() && status != told) else {
+    let Some(status) = status.filter(|_| status != told) else {
         return Ok(());
     };
+    // Its end is told by the mark of the end.
+    if row.conversation.channel.shows_typing() && status != SessionStatus::Active {
+        tx.mark_working(row, status == SessionStatus::Processing).await?;
+    }
+    if !row.conversation.channel.has_sessions() {
+        return Ok(());
+    }
     row.said += 1;
     tx.enqueue(&NewOutbox {
         key: outbox_key(&["session", row.id.as_str(), &row.said.to_string()]),

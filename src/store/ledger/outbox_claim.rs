@@ -39,12 +39,12 @@ pub enum LineKind {
     Marks,
 }
 
-/// Whether the row `head` is first in its line: behind no post or mark of its queue, or, a patch, behind its card's post and
-/// no other patch of the card. A macro, for SQL is put together when it is compiled.
+/// Whether the row `head` is first in its line: behind no post or mark of its queue and no end of a mark, or, a patch, behind its card's
+/// post and no other patch of the card. A macro, for SQL is put together when it is compiled.
 macro_rules! heads {
     () => {
         "(head.target IS NOT NULL OR NOT EXISTS (SELECT 1 FROM outbox AS ahead
-            WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.target IS NULL AND ahead.id < head.id))
+            WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND (ahead.target IS NULL OR ahead.op = 'react') AND ahead.id < head.id))
          AND (head.target IS NULL
            OR NOT EXISTS (SELECT 1 FROM outbox AS ahead
              WHERE ahead.target = head.target AND ahead.state = 'waiting' AND ahead.id < head.id)

@@ -47,10 +47,10 @@ impl On {
         }
     }
 
-    /// The mark on a request that was read.
+    /// The mark on a request that is worked on.
     pub fn seen(self) -> &'static str {
         match self {
-            Self::Lark => "OnIt",
+            Self::Lark => "Typing",
             Self::Slack => "eyes",
         }
     }

@@ -49,6 +49,7 @@ async fn a_task_is_seen() {
         message_id: "om_1".to_owned(),
         content: Outbound::Reaction(ReactionMark::Seen),
         undoes: None,
+        working: true,
     };
     assert_eq!(sent[0].op, seen);
 }

@@ -116,6 +116,15 @@ impl ChannelKind {
         }
     }
 
+    /// Does the mark on a request show that somebody works on it, and go while a person is waited for?
+    #[must_use]
+    pub fn shows_typing(self) -> bool {
+        match self {
+            Self::Lark => true,
+            Self::Slack | Self::Console => false,
+        }
+    }
+
     /// Does `id` name a group of people here: a Slack user group (`S…`) or a Lark department (`od-…`)?
     #[must_use]
     pub fn is_group(self, id: &str) -> bool {

@@ -68,6 +68,9 @@ pub enum OutboxOp {
         /// not know this member put the mark there once more, which changes nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         undoes: Option<String>,
+        /// The message is being worked on: a platform that has such a mark shows somebody who types.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        working: bool,
     },
     /// How a task stands, where the platform has a place for that beside the chat.
     Session {

@@ -20,6 +20,16 @@ pub(super) fn behaviors(map: &Map<String, Value>, at: &str) -> Result<(), String
 /// not the platform's: nothing of ours ever calls a whole chat.
 pub(super) fn check_markdown(content: &str) -> Result<(), String> {
     const TAGS: [&str; 7] = ["at", "font", "text_tag", "link", "br", "hr", "local_datetime"];
+    const MOMENTS: [&str; 8] = [
+        "date_num",
+        "date_short",
+        "date",
+        "week",
+        "week_short",
+        "time",
+        "time_sec",
+        "timezone",
+    ];
     let mut rest = content;
     while let Some(start) = rest.find('<') {
         rest = &rest[start + 1..];
@@ -30,6 +40,14 @@ pub(super) fn check_markdown(content: &str) -> Result<(), String> {
         let name: String = body.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
         if !TAGS.contains(&name.as_str()) {
             return Err(format!("tag <{name}> in Markdown"));
+        }
+        if name == "local_datetime" && !rest.starts_with('/') {
+            let attributes = body.split_once('>').map_or("", |(attributes, _)| attributes);
+            let value = |name: &str| attributes.split_once(name)?.1.split('\'').nth(1);
+            let moment = value("millisecond=").is_some_and(|digits| digits.parse::<i64>().is_ok());
+            if !moment || !value("format_type=").is_some_and(|format| MOMENTS.contains(&format)) {
+                return Err(format!("moment {attributes:?}"));
+            }
         }
         if name == "at" && !rest.starts_with('/') {
             let id = body["at".len()..].split_once('>').map_or("", |(attributes, _)| attributes.trim());

@@ -76,6 +76,14 @@ fn inline(faults: &mut Faults, at: &str, part: &Value, known: &[&str]) {
                     faults.add(at, format_args!("{} is no channel", element["channel_id"]));
                 }
             }
+            "date" => {
+                faults.known(at, element, &["type", "timestamp", "format", "url", "fallback"]);
+                faults.string(at, element, "fallback", usize::MAX);
+                let format = faults.string(at, element, "format", usize::MAX);
+                if element["timestamp"].as_i64().is_none() || !format.contains('{') {
+                    faults.add(at, "a date without its moment or its format");
+                }
+            }
             // `broadcast` and `team` exist, and call people whom nobody asked for.
             other => faults.add(at, format_args!("an element that we do not make: {other:?}")),
         }

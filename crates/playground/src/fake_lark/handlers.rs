@@ -145,6 +145,7 @@ pub(super) async fn patch(State(shared): State<Shared>, Path(id): Path<String>, 
         }
         Some(true) => state.repaint(&id, content),
     }
+    shared.keys().replaced(&id);
     drop(state);
     shared.stage.tell_change();
     finish(json!({}), lost)
@@ -161,7 +162,7 @@ pub(super) async fn react(State(shared): State<Shared>, Path(id): Path<String>, 
         .and_then(Value::as_str)
         .unwrap_or_default()
         .to_owned();
-    if !["OK", "OnIt", "DONE", "CrossMark", "Get", "THUMBSUP"].contains(&emoji.as_str()) {
+    if !["OK", "OnIt", "Typing", "DONE", "CrossMark", "Get", "THUMBSUP"].contains(&emoji.as_str()) {
         shared.stage.lock().violation(format!("reaction type {emoji}"));
         return failure(231_001, "unknown reaction");
     }
@@ -297,33 +298,21 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
     let id = match known {
         Some(id) => id,
         None => {
+            let id = format!("om_bot_{}", state.messages.len() + 1);
             let kind = body["msg_type"].as_str().unwrap_or_default().to_owned();
-            let content = match read_content(&kind, &body["content"]) {
+            let content = match shown(shared, &kind, &body["content"], &id) {
                 Ok(content) => content,
                 Err(problem) => {
                     state.violation(problem);
                     return failure(230_099, "Failed to create card content");
                 }
             };
-            let id = format!("om_bot_{}", state.messages.len() + 1);
             if ["file", "image"].contains(&kind.as_str()) {
-                let key = content[format!("{kind}_key")].as_str().unwrap_or_default();
-                let Some(upload) = shared
-                    .keys()
-                    .uploads
-                    .get(key)
-                    .filter(|upload| upload.image == (kind == "image"))
-                    .cloned()
-                else {
-                    state.violation(format!("a message with the {kind} {key}"));
+                let Some(file) = shared_file(shared, &kind, &content, &chat, &id) else {
+                    state.violation(format!("a message with the {kind} {content}"));
                     return failure(BAD_CONTENT, "no such key");
                 };
-                state.files.push(SharedFile {
-                    chat: chat.clone(),
-                    message: id.clone(),
-                    name: upload.name,
-                    bytes: upload.bytes,
-                });
+                state.files.push(file);
             }
             shared.keys().by_uuid.insert(uuid.clone(), id.clone());
             state.messages.push(Posted {
@@ -347,6 +336,27 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
     drop(state);
     shared.stage.tell_change();
     finish(json!({ "message_id": id, "chat_id": chat, "create_time": at.to_string() }), lost)
+}
+
+/// What the message `id` shows: its content, or the card entity that this names.
+fn shown(shared: &Shared, kind: &str, content: &Value, id: &str) -> Result<Value, String> {
+    let parsed: Option<Value> = content.as_str().and_then(|text| serde_json::from_str(text).ok());
+    match parsed.filter(|parsed| kind == "interactive" && parsed["type"] == "card") {
+        Some(named) => shared.keys().show(named["data"]["card_id"].as_str().unwrap_or_default(), id),
+        None => read_content(kind, content),
+    }
+}
+
+/// The file or image of the message `id`. `None` means that there is none with its key.
+fn shared_file(shared: &Shared, kind: &str, content: &Value, chat: &str, id: &str) -> Option<SharedFile> {
+    let key = content[format!("{kind}_key")].as_str()?;
+    let upload = shared.keys().uploads.get(key).cloned()?;
+    (upload.image == (kind == "image")).then(|| SharedFile {
+        chat: chat.to_owned(),
+        message: id.to_owned(),
+        name: upload.name,
+        bytes: upload.bytes,
+    })
 }
 
 pub(super) fn finish(data: Value, lost: bool) -> Response {

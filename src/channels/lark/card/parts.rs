@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::escape::chat_text;
 use crate::channels::card::{Button, Form, Keep};
 use crate::channels::wording::clip;
+use countersign_agent::domain::Millis;
 
 /// A whole card. `summary` may be foreign: plain text, and broken up all the same should a client read tags there.
 pub(super) fn shell(summary: &str, header: Option<Value>, elements: Vec<Value>) -> Value {
@@ -32,8 +33,10 @@ pub(super) fn header(title: &str, subtitle: &str, color: &str, state: &str) -> V
     let mut header = json!({
         "title": plain(title),
         "template": color,
-        "text_tag_list": [{"tag": "text_tag", "text": plain(state), "color": tag_color(color)}],
     });
+    if !state.is_empty() {
+        header["text_tag_list"] = json!([{"tag": "text_tag", "text": plain(state), "color": tag_color(color)}]);
+    }
     if !subtitle.is_empty() {
         header["subtitle"] = plain(&chat_text(&clip(subtitle, 120)));
     }
@@ -63,6 +66,13 @@ pub(super) fn small(id: &str, content: &str) -> Value {
 /// A colored word inside Markdown; `word` is ours.
 pub(super) fn tag(color: &str, word: &str) -> String {
     format!("<text_tag color='{color}'>{word}</text_tag>")
+}
+
+/// A moment in the reader's own time zone: the day, and hours and minutes, which no single format has.
+/// <https://open.feishu.cn/document/feishu-cards/card-json-v2-components/content-components/rich-text>
+pub(super) fn moment(at: Millis) -> String {
+    let tag = |format: &str| format!("<local_datetime millisecond='{}' format_type='{format}'></local_datetime>", at.0);
+    format!("{} {}", tag("date_num"), tag("time"))
 }
 
 /// A button outside a form. `value` comes back in the callback.

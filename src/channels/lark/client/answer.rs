@@ -56,6 +56,11 @@ impl LarkFailure {
         [230_011, 230_110, 231_003, 230_019, 230_050, 99_992_354].contains(&self.code)
     }
 
+    /// Nothing of this kind is to be had: a scope is missing, or the platform does not know the call.
+    pub(super) fn is_unavailable(&self) -> bool {
+        [99_991_672, 99_991_679].contains(&self.code) || self.status == Some(StatusCode::NOT_FOUND)
+    }
+
     /// On a reply: this chat or message takes no thread replies.
     pub(super) fn thread_impossible(&self) -> bool {
         [230_071, 230_072].contains(&self.code)
@@ -115,7 +120,8 @@ fn classify(status: StatusCode, code: Option<i64>, msg: &str, after: Option<Dura
     };
     match code.unwrap_or(0) {
         // Rates, "being sent", "same create in progress", and the platform's own trouble.
-        99_991_400 | 230_020 | 11_232 | 11_233 | 11_247 | 230_049 | 18_121 | 231_015 | 1_500 | 2_200 => retry(reason),
+        // A card that somebody uses at this moment is free again shortly after.
+        99_991_400 | 230_020 | 11_232 | 11_233 | 11_247 | 230_049 | 18_121 | 231_015 | 1_500 | 2_200 | 200_810 => retry(reason),
         // A token refused twice: ours is not the fault of this message.
         code if TOKEN.contains(&code) => DeliveryError::Forbidden(reason),
         // Scope, quota, allow-list, app stopped or not installed, wrong secret, bot ability off.

@@ -1,11 +1,16 @@
 //! The blocks and elements that we use, one constructor each.
 
-use countersign_agent::domain::{FeedbackValue, TurnId, digest128};
+use countersign_agent::domain::{FeedbackValue, Millis, TurnId, digest128};
 use serde_json::{Value, json};
 
 use crate::channels::card::{Button, ButtonStyle, FeedbackButtons};
 use crate::channels::slack::escape;
 use crate::channels::slack::interactions::FEEDBACK;
+use crate::channels::wording::clock_time;
+
+/// A moment in the reader's own time zone; the platform puts "today" for a date where that fits.
+/// <https://docs.slack.dev/messaging/formatting-message-text>
+pub(super) const DATE: &str = "{date_short_pretty} {time}";
 
 /// Elements of one line of rich text.
 type Elements = Vec<Value>;
@@ -51,6 +56,11 @@ pub(super) fn lines(lines: Vec<Elements>) -> Value {
 pub(super) fn list(style: &str, items: Vec<Elements>) -> Value {
     let items: Vec<Value> = items.into_iter().map(section).collect();
     json!({"type": "rich_text_list", "style": style, "indent": 0, "elements": items})
+}
+
+/// A moment, which counts in seconds.
+pub(super) fn moment(at: Millis) -> Value {
+    json!({"type": "date", "timestamp": at.0.div_euclid(1000), "format": DATE, "fallback": clock_time(at)})
 }
 
 /// Text exactly as it is; inert already.
