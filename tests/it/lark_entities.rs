@@ -260,3 +260,23 @@ async fn after_a_press_the_card_is_sent_whole() {
     rises(&steps.world.chat.snapshot());
     steps.ended().await;
 }
+
+/// interface (I): a card that went out in its message, and whose answer was lost, is not kept by the next try: updates would reach no message.
+#[tokio::test]
+async fn a_card_that_may_be_in_its_message_is_not_kept() {
+    let busy = Fault::Answer {
+        status: 500,
+        code: 2200,
+        header: None,
+    };
+    let steps = Steps::posted(&[("card", busy), ("reply", Fault::LoseAnswer)]).await;
+    steps.approved().await;
+    steps.ticked(1).await;
+    steps.ticked(2).await;
+    steps.gates[2].open();
+    steps.world.hears(CHAT, "三步做完了").await;
+    steps.shows("已完成").await;
+    let calls = steps.calls();
+    assert!(calls[0] == "card" && calls[1..].iter().all(|kind| *kind == "patch"), "{calls:?}");
+    steps.ended().await;
+}
