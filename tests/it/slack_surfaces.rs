@@ -1,6 +1,6 @@
 //! What Slack shows beside the messages: how a task stands, and what a person may ask for. Nothing depends on it.
 
-use countersign_playground::{Fault, Snapshot};
+use countersign_playground::{Fault, Posted, Snapshot};
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{Gate, Script, say};
@@ -146,13 +146,7 @@ async fn the_stop_button_ends_the_persons_task_of_that_thread() {
         stands,
         [(u1, "cancelled"), (u1, "running"), (u2, "running")].map(|(user, status)| (json!(user), json!(status)))
     );
-    let said = world
-        .chat
-        .snapshot()
-        .in_chat(c)
-        .skip(posts)
-        .map(|said| said.words())
-        .collect::<Vec<_>>();
+    let said = world.chat.snapshot().in_chat(c).skip(posts).map(Posted::words).collect::<Vec<_>>();
     assert!(
         said.len() == 1 && said[0].contains("现在没有正在进行的任务"),
         "the stranger is told: {said:?}"
