@@ -1,34 +1,24 @@
 //! `countersign manifest`: what to paste or tick where a platform's app is made.
 
+pub(super) mod slack_app;
+
 use std::process::ExitCode;
 
 use reqwest::Url;
 
 use super::result;
 
-/// The Slack app manifest (schema of `apps.manifest.create`). `PUBLIC_URL` stands where ours goes. A line that begins with `{webhook}` or
-/// `{socket}` is for that delivery of events alone.
-const SLACK: &str = include_str!("manifest/slack.yaml");
-/// Events, callbacks and permissions of a Lark app, in both languages. `PUBLIC_URL` and the words in braces as above.
+/// Events, callbacks and permissions of a Lark app, in both languages. `PUBLIC_URL` and the words in braces as in [`slack_app::MANIFEST`].
 const LARK: &str = include_str!("manifest/lark.txt");
 
 /// Prints the manifest of a Slack app that pushes to `public_url`. `None`: events come over sockets.
 pub(super) fn slack(public_url: Option<&str>) -> anyhow::Result<ExitCode> {
-    print(SLACK, public_url)
+    print(slack_app::MANIFEST, public_url)
 }
 
 /// Prints the list for a Lark app that pushes to `public_url`. `None`: events come over sockets.
 pub(super) fn lark(public_url: Option<&str>) -> anyhow::Result<ExitCode> {
     print(LARK, public_url)
-}
-
-/// The scopes that the Slack app asks for, each with what it is for.
-pub(super) fn slack_scopes() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let lines = SLACK.lines().skip_while(|line| line.trim() != "bot:").skip(1);
-    lines.map_while(|line| {
-        let (scope, purpose) = line.trim().strip_prefix("- ")?.split_once('#')?;
-        Some((scope.trim(), purpose.trim()))
-    })
 }
 
 fn print(text: &str, public_url: Option<&str>) -> anyhow::Result<ExitCode> {

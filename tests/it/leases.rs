@@ -7,7 +7,7 @@ use std::time::Duration;
 use countersign::config::Settings;
 use countersign::lanes::{ChatTools, Intervals, Runner, RunnerParts, WorkError};
 use countersign::store::{Hold, Lease, StoreError};
-use countersign_agent::domain::{Failpoint, Ids, Millis};
+use countersign_agent::domain::{ChannelKind, Failpoint, Ids, Millis};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
 use countersign_agent::tools::Toolbox;
 use tokio::sync::Semaphore;
@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::store_kit::{Store, lane_task, place, simple, stores};
+use crate::store_kit::{Store, lane_task, place_on, simple, stores};
 use crate::support::api::eventually;
 use crate::triage::cards;
 
@@ -81,7 +81,15 @@ async fn many_leases_are_prolonged_together() {
         let runner = runner(&store, &asked);
         let (mut working, mut leases, mut handles) = (JoinSet::new(), Vec::new(), Vec::new());
         for number in 0..LANES {
-            lane_task(&store, &simple(&number.to_string(), &place(&format!("oc_{number}"), ""), "ou_1")).await;
+            lane_task(
+                &store,
+                &simple(
+                    &number.to_string(),
+                    &place_on(ChannelKind::Console, &format!("C{number}"), ""),
+                    "ou_1",
+                ),
+            )
+            .await;
             let since = Instant::now();
             let lease = claim(&store).await.unwrap();
             leases.push(lease.clone());

@@ -3,8 +3,8 @@
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-use super::super::manifest::slack_scopes;
 use super::verdict::{Verdict, transport};
+use crate::cli::manifest::slack_app::scopes as manifest_scopes;
 use crate::config::SlackSecrets;
 
 /// Without one of these the gateway does not work: to hear, to say, to react, and to look whether it has said something already. Without
@@ -50,7 +50,7 @@ pub(super) async fn verdict(secrets: &SlackSecrets, http: reqwest::Client) -> Ve
 }
 
 fn of_scopes(bot: &str, granted: &[&str]) -> Verdict {
-    let lacking = slack_scopes().filter(|(scope, _)| !granted.contains(scope));
+    let lacking = manifest_scopes().filter(|(scope, _)| !granted.contains(scope));
     let (needed, useful): (Vec<_>, Vec<_>) = lacking.partition(|(scope, _)| NEEDED.contains(scope));
     let names = |scopes: &[(&str, &str)]| scopes.iter().map(|(scope, _)| *scope).collect::<Vec<_>>().join(", ");
     if !needed.is_empty() {

@@ -1,0 +1,14 @@
+//! The Slack app manifest, and the scopes that it asks for.
+
+/// The manifest (schema of `apps.manifest.create`). `PUBLIC_URL` stands where ours goes. A line that begins with `{webhook}` or `{socket}` is
+/// for that delivery of events alone.
+pub(crate) const MANIFEST: &str = include_str!("slack.yaml");
+
+/// The scopes of the bot, each with what it is for.
+pub(crate) fn scopes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = MANIFEST.lines().skip_while(|line| line.trim() != "bot:").skip(1);
+    lines.map_while(|line| {
+        let (scope, purpose) = line.trim().strip_prefix("- ")?.split_once('#')?;
+        Some((scope.trim(), purpose.trim()))
+    })
+}
