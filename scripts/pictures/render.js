@@ -27,6 +27,8 @@ function inline(text, platform) {
        [/^\[([^\]]*)\]\(([^)]*)\)/, (m) => el("a", "", ...inline(m[1], platform))],
        [/^<at id=([^>]*)><\/at>/, (m) => el("span", "at", `@${m[1]}`)],
        [/^<font color='(\w+)'>(.*?)<\/font>/s, (m) => el("span", `font ${m[1]}`, ...inline(m[2], platform))],
+       // A client shows its own zone; a picture that is drawn anywhere shows UTC.
+       [/^<local_datetime millisecond='(\d+)' format_type='(\w+)'><\/local_datetime>/, (m) => new Date(Number(m[1])).toISOString().slice(...(m[2] === "time" ? [11, 16] : [0, 10]))],
        [/^<text_tag color='(\w+)'>(.*?)<\/text_tag>/s, (m) => el("span", `tag ${m[1]}`, decode(m[2]))]]
     : [[/^`([^`\n]+)`/, (m) => el("code", "", decode(m[1]))],
        [/^\*(?![\s*])([^*\n]+?)\*/, (m) => el("b", "", ...inline(m[1], platform))],
