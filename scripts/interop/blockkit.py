@@ -12,6 +12,7 @@ import sys
 
 import slackblocks as sb
 from slack_sdk.models.blocks import Block
+from slack_sdk.models.blocks.block_elements import RichTextElementParts
 from slack_sdk.models.views import View
 
 
@@ -44,6 +45,12 @@ def inline(value):
             return sb.RichTextEmoji(value["name"])
         case "channel":
             return sb.RichTextChannel(value["channel_id"])
+        case "date":
+            # slackblocks has none. slack_sdk says what it may hold; what older clients show in its place is text.
+            odd = set(value) - RichTextElementParts.Date(timestamp=0, format="").attributes - {"type"}
+            if odd or not isinstance(value["timestamp"], int):
+                raise ValueError(f"a date with {sorted(value)}")
+            return sb.RichText(value["fallback"], **style)
     raise ValueError(f"no builder for the element {value['type']}")
 
 
