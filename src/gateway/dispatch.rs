@@ -276,7 +276,10 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
     let post = matches!(row.new.op, OutboxOp::Post { .. });
     // A card must not keep its buttons because many others are repainted before it, or because the platform was in trouble when it came
     // to its turn; nor may a task seem to go on. Words that come too late are worse than none.
-    let repaint = matches!(row.new.op, OutboxOp::Patch { .. } | OutboxOp::Session { .. });
+    let repaint = matches!(
+        row.new.op,
+        OutboxOp::Patch { .. } | OutboxOp::Session { .. } | OutboxOp::React { undoes: Some(_), .. }
+    );
     let held_back = matches!(
         error,
         DeliveryError::Retry {

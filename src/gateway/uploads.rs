@@ -47,7 +47,8 @@ impl Uploads {
             OutboxOp::Post { content, .. } if !row.plain && channel.keeps_card(content) => {
                 delivery.upload = kept(gateway, row, delivery).await?;
             }
-            OutboxOp::Patch { content, .. } if !row.plain && channel.keeps_card(content) => {
+            // Also where what it shows now has no steps to tick: the message shows the kept card.
+            OutboxOp::Patch { .. } if !row.plain => {
                 let known = async { gateway.ledger.read().await?.kept_card(row).await };
                 let known = known.await.map_err(|error| unstored(&error))?;
                 delivery.update = known.map(|KeptCard { id, sequence, shown }| CardUpdate { card: id, sequence, shown });
@@ -119,7 +120,12 @@ pub(super) async fn carry(gateway: &Gateway, row: &OutboxRow, delivery: &mut Del
     let outcome = channel.deliver(delivery).await;
     let names_card = delivery.update.is_some() || (delivery.upload.is_some() && file_of(row).is_none());
     let why = match outcome {
-        Err(DeliveryError::Content(why) | DeliveryError::Gone(why) | DeliveryError::Forbidden(why)) if names_card => why,
+        // A post that may have arrived shows the kept card: under its key no other kind comes.
+        Err(DeliveryError::Content(why) | DeliveryError::Gone(why) | DeliveryError::Forbidden(why))
+            if names_card && !(row.uncertain && delivery.upload.is_some()) =>
+        {
+            why
+        }
         outcome => return outcome,
     };
     info!(

@@ -61,6 +61,11 @@ impl LarkFailure {
         [99_991_672, 99_991_679].contains(&self.code) || self.status == Some(StatusCode::NOT_FOUND)
     }
 
+    /// The card has had an update with a higher number.
+    pub(super) fn is_overtaken(&self) -> bool {
+        self.code == 300_317
+    }
+
     /// On a reply: this chat or message takes no thread replies.
     pub(super) fn thread_impossible(&self) -> bool {
         [230_071, 230_072].contains(&self.code)
