@@ -142,8 +142,8 @@ impl Press<'_> {
     }
 
     /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
-    /// chat decides nothing there; a copy decides in the direct chat that it was sent to, and the list of what waits for a person names no chat. Not every platform tells tenant and chat with a
-    /// click; what it tells must fit.
+    /// chat decides nothing there; a copy decides in the direct chat that it was sent to. The list of what waits for a person names no chat.
+    /// Not every platform tells tenant and chat with a click; what it tells must fit.
     async fn record(&self, session: &mut Tx, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
         let Some(record) = session.gate(id).await? else {
             return Ok(None);

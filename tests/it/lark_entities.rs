@@ -184,6 +184,22 @@ async fn a_refused_update_becomes_a_patch() {
     steps.ended().await;
 }
 
+/// interface (I): a number that is too low says that others went on with the card: it stays a kept card, and nothing is patched.
+#[tokio::test]
+async fn an_overtaken_update_changes_nothing() {
+    let steps = Steps::posted(&[("card_elements", refused(300_317))]).await;
+    steps.press("approve").await;
+    steps.gates[0].reached().await;
+    let overtaken = |seen: &Snapshot| (seen.count("card_elements") > 0).then_some(());
+    steps.world.seen("the update that is refused", overtaken).await;
+    steps.ticked(1).await;
+    steps.ticked(2).await;
+    steps.gates[2].open();
+    steps.world.hears(CHAT, "三步做完了").await;
+    assert!(!steps.calls().contains(&"patch"), "{:?}", steps.calls());
+    steps.ended().await;
+}
+
 /// interface (I): an update whose answer was lost may have arrived: the next try sends the whole card, under a higher number.
 #[tokio::test]
 async fn an_update_whose_answer_was_lost_is_sent_whole() {
