@@ -67,9 +67,8 @@ impl Conversations {
     async fn look(&self, waiting: &mut Waiting, place: &Conversation, user: &str, teams: &[String]) -> Result<Vec<String>, StoreError> {
         let (mut session, now) = (self.ledger.read().await?, self.clock.now());
         let (mut unknown, mut gates) = (Vec::new(), Vec::new());
-        let mut ids = session.open_gates_of(place, LOOKED_AT + 1).await?;
-        waiting.more = ids.len() > LOOKED_AT;
-        ids.truncate(LOOKED_AT);
+        let (ids, more) = session.open_gates_of(place, LOOKED_AT).await?;
+        waiting.more = more;
         for id in ids.iter().rev() {
             let Some(record) = session.gate(id).await?.filter(|record| record.decision.is_none()) else {
                 continue;

@@ -50,17 +50,8 @@ async fn tell_as(session: &mut Tx, row: &InboxRow, notice: Notice, key: String) 
 }
 
 /// The mark "seen" on the message of `row`: the sign that somebody is there, seconds before the first words. It has a queue
-/// of its own, so that no post waits for it.
-pub(super) async fn mark_seen(session: &mut Tx, row: &InboxRow) -> Result<(), StoreError> {
-    mark_read(session, row, false).await
-}
-
-/// The mark "seen" on a new task; `at_once`: it is worked on now. The end of the task takes it away.
-pub(super) async fn mark_task(session: &mut Tx, row: &InboxRow, at_once: bool) -> Result<(), StoreError> {
-    mark_read(session, row, at_once).await
-}
-
-async fn mark_read(session: &mut Tx, row: &InboxRow, working: bool) -> Result<(), StoreError> {
+/// of its own, so that no post waits for it. `working`: it is a task that is worked on now.
+pub(super) async fn mark_seen(session: &mut Tx, row: &InboxRow, working: bool) -> Result<(), StoreError> {
     match mark(row, seen_key(row.id), ReactionMark::Seen, working) {
         Some(seen) => session.enqueue(&seen).await,
         None => Ok(()),

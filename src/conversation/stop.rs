@@ -29,7 +29,7 @@ pub(super) async fn stop(
             });
             end_turn(session, &turn, DecisionKind::Cancel, &actor.by_right(&right)).await?;
         }
-        return say::mark_seen(session, row).await;
+        return say::mark_seen(session, row, false).await;
     }
     let (turns, others) = turns_to_stop(session, row, context).await?;
     for turn in &turns {
@@ -41,7 +41,7 @@ pub(super) async fn stop(
     };
     match (turns.is_empty(), dropped) {
         // The turn itself says what was done when it stops.
-        (false, _) => say::mark_seen(session, row).await,
+        (false, _) => say::mark_seen(session, row, false).await,
         (true, 0) if others.is_empty() => say::tell(session, row, Notice::NothingToStop {}).await,
         (true, 0) => {
             let goals = others.iter().map(goal).collect();

@@ -305,7 +305,7 @@ impl Conversations {
                 let rights = context.rights_at(&gate);
                 match settle(tx, &record, &act, Some(&context.said.text), &actor, rights).await? {
                     // The card tells everybody; the mark tells the one who answered that they were understood.
-                    GateOutcome::Decided(_) | GateOutcome::RowsDecided(_) => say::mark_seen(tx, row).await?,
+                    GateOutcome::Decided(_) | GateOutcome::RowsDecided(_) => say::mark_seen(tx, row, false).await?,
                     GateOutcome::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
                     GateOutcome::Already(first) => say::tell(tx, row, after(&first, &gate)).await?,
                     GateOutcome::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, rights)).await?,
@@ -325,7 +325,7 @@ impl Conversations {
                 Ok(RowEnd::Done("steer"))
             }
             Meaning::Task(before) => {
-                say::mark_task(tx, row, before == 0).await?;
+                say::mark_seen(tx, row, before == 0).await?;
                 if before > 0 {
                     say::tell(tx, row, Notice::Queued { position: before }).await?;
                 }
@@ -337,7 +337,7 @@ impl Conversations {
                     say::tell(tx, row, Notice::Greeting {}).await?;
                     return Ok(RowEnd::Done("dropped"));
                 }
-                say::mark_task(tx, row, true).await?;
+                say::mark_seen(tx, row, true).await?;
                 Ok(RowEnd::Task)
             }
         }

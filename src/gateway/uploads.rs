@@ -114,18 +114,15 @@ async fn kept(gateway: &Gateway, row: &OutboxRow, delivery: &Delivery) -> Result
 }
 
 /// Carries `delivery`, made of `row`. If the platform refuses the card that it keeps, the message holds the card from now on. That is noted
-/// first: a later try must not find the kept card, which no message shows.
+/// first: a later try must not find the kept card, which no message shows. A chat that is gone, or credentials that are refused, say nothing
+/// about the card.
 pub(super) async fn carry(gateway: &Gateway, row: &OutboxRow, delivery: &mut Delivery) -> Result<Receipt, DeliveryError> {
     let channel = gateway.channels.out(row.new.conversation.channel);
     let outcome = channel.deliver(delivery).await;
     let names_card = delivery.update.is_some() || (delivery.upload.is_some() && file_of(row).is_none());
     let why = match outcome {
         // A post that may have arrived shows the kept card: under its key no other kind comes.
-        Err(DeliveryError::Content(why) | DeliveryError::Gone(why) | DeliveryError::Forbidden(why))
-            if names_card && !(row.uncertain && delivery.upload.is_some()) =>
-        {
-            why
-        }
+        Err(DeliveryError::Content(why)) if names_card && !(row.uncertain && delivery.upload.is_some()) => why,
         outcome => return outcome,
     };
     info!(

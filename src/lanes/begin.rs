@@ -15,7 +15,8 @@ use super::surroundings::Request;
 use crate::store::{InboxRow, Lease, NewOutbox, OutboxOp, StoreError, TurnRow, Tx, outbox_key};
 
 impl Runner {
-    /// Begins a turn for the oldest task of the lane. `None` means that no task waits, or that `stop` came first.
+    /// Begins a turn for the oldest task of the lane. `None` means that no task waits, or that `stop` came first. For a lane that is given up
+    /// nothing is gathered: that may be what killed.
     pub(super) async fn begin_next(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<(TurnRow, Turn)>, WorkError> {
         loop {
             let mut read = self.ledger.read().await?;
@@ -26,7 +27,7 @@ impl Runner {
             drop(read);
             // No transaction waits for a platform.
             let gathered = tokio::select! {
-                gathered = self.gather(&task, &bot) => gathered,
+                gathered = self.gather(lease, &task, &bot) => gathered,
                 () = stop.cancelled() => return Ok(None),
             };
             let mut tx = self.ledger.begin_in(&lease.conversation).await?;
@@ -63,10 +64,14 @@ impl Runner {
         }
     }
 
-    async fn gather(&self, task: &InboxRow, bot: &str) -> Gathered {
+    async fn gather(&self, lease: &Lease, task: &InboxRow, bot: &str) -> Gathered {
         let (InboundBody::Message(message), Some(surroundings)) = (&task.inbound.body, &self.surroundings) else {
             return Gathered::default();
         };
+        if lease.is_given_up() {
+            return Gathered::default();
+        }
+        self.engine.failpoint.reach("gathering");
         let request = Request {
             conversation: &task.inbound.conversation,
             inbox_id: task.id,

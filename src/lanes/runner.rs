@@ -233,6 +233,10 @@ impl Runner {
         }
         loop {
             if lease.is_given_up() {
+                // Its end is told, counted and kept as that of a turn, also where there is none yet.
+                if lease.turn_id.is_none() {
+                    lease.turn_id = self.begin_next(&lease, stop).await?.map(|(row, _)| row.id);
+                }
                 self.give_up(&lease).await?;
                 (lease.turn_id, lease.crashes) = (None, 0);
             }

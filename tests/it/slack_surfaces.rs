@@ -1,6 +1,6 @@
 //! What Slack shows beside the messages: how a task stands, and what a person may ask for. Nothing depends on it.
 
-use countersign_playground::{Fault, Posted, Snapshot};
+use countersign_playground::{Fault, Posted, Snapshot, Words};
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{Gate, Script, say};
@@ -41,6 +41,45 @@ async fn a_thread_shows_how_its_task_stands() {
     for body in &told {
         assert_eq!((&body["channel_id"], &body["thread_ts"]), (&json!(ON.chat("c1")), &json!(request)));
     }
+    world.end().await;
+}
+
+/// reach §3: two people work in one thread: it shows that something is under way until the last task has ended.
+#[tokio::test]
+async fn a_thread_shows_what_is_under_way_of_any_task() {
+    let c = ON.chat("c1");
+    let world = World::start_on(ON, &[], reporter).await;
+    let tasks = [("甲任务", ON.user("u1")), ("乙任务", ON.user("u2"))].map(|(task, user)| (task, user, Gate::new()));
+    let mut root = None;
+    for (task, user, gate) in &tasks {
+        world
+            .model
+            .script(task, Script::new().then(gated(gate, say(&format!("{task}做完了")))));
+        let words = Words {
+            user,
+            chat: c,
+            text: task,
+            group: true,
+            mention: true,
+            reply_to: None,
+            thread: root.as_deref(),
+        };
+        let request = world.tenant.message(&words);
+        world.push(&request).await;
+        gate.reached().await;
+        root = Some(request.message_id);
+    }
+    let statuses = || -> Vec<Value> {
+        let told = bodies(&world.chat.snapshot(), "session");
+        told.iter().map(|body| body["status"].clone()).collect()
+    };
+    for (done, (task, _, gate)) in tasks.iter().enumerate() {
+        assert_eq!(statuses(), ["processing"], "{done} of two have ended");
+        gate.open();
+        world.hears(c, &format!("{task}做完了")).await;
+        world.quiet().await;
+    }
+    assert_eq!(statuses(), ["processing", "active"]);
     world.end().await;
 }
 

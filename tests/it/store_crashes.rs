@@ -39,6 +39,35 @@ async fn deaths_are_counted_until_a_step_is_journaled() {
     }
 }
 
+/// interface: a death before the turn begins counts where a task waited when the lane was claimed; a lane that comes to rest without a turn
+/// forgets it.
+#[tokio::test]
+async fn deaths_before_the_turn_are_counted() {
+    for store in stores().await {
+        let here = place("oc_1", "");
+        lane_task(&store, &simple("m1", &here, "ou_1")).await;
+        for (owner, crashes) in [("w_a", 0), ("w_b", 1), ("w_c", 2), ("w_d", 3)] {
+            let lease = claim_as(&store, owner).await.unwrap();
+            assert_eq!((lease.crashes, lease.turn_id), (crashes, None));
+            store.pass(LEASE_MS + 1);
+        }
+        let lease = claim_as(&store, "w_e").await.unwrap();
+        let mut tx = store.ledger.begin().await.unwrap();
+        let task = tx.next_task(&lease).await.unwrap().unwrap();
+        tx.finish_task(task.id, "gone").await.unwrap();
+        tx.commit().await.unwrap();
+        store.pass(LEASE_MS + 1);
+        // Nothing waits now, so this was no death over a task; and what comes later has nothing to do with it.
+        lane_task(&store, &simple("m2", &here, "ou_1")).await;
+        let lease = claim_as(&store, "w_f").await.unwrap();
+        assert_eq!(lease.crashes, 4);
+        let mut tx = store.ledger.begin().await.unwrap();
+        assert!(tx.release(&lease, store.clock.now()).await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(claim_as(&store, "w_g").await.unwrap().crashes, 0);
+    }
+}
+
 /// interface: a process that stops in order counts as no death, though it kept a lane; nor does one that lost its own lease and lives.
 #[tokio::test]
 async fn orderly_stops_never_count() {

@@ -8,7 +8,7 @@ mod reading;
 mod token;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark};
@@ -45,8 +45,9 @@ pub struct LarkClient {
     limiter: Limiter,
     /// Our own messages name it as their sender.
     app_id: String,
-    /// The app may not have card entities: it was refused one, and is not asked again.
-    without_entities: AtomicBool,
+    /// The app may not have card entities. It asks for none before this moment.
+    no_entities_before: AtomicI64,
+    clock: Clock,
 }
 
 impl LarkClient {
@@ -55,12 +56,13 @@ impl LarkClient {
     pub fn new(secrets: &LarkSecrets, templates: Arc<Templates>, http: reqwest::Client, clock: Clock) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
-            tokens: Tokens::new(secrets, http.clone(), clock),
+            tokens: Tokens::new(secrets, http.clone(), clock.clone()),
             http,
             templates,
             limiter: Limiter::default(),
             app_id: secrets.app_id.clone(),
-            without_entities: AtomicBool::new(false),
+            no_entities_before: AtomicI64::new(0),
+            clock,
         }
     }
 

@@ -52,21 +52,22 @@ pub(super) async fn verdict(secrets: &SlackSecrets, http: reqwest::Client) -> Ve
 fn of_scopes(bot: &str, granted: &[&str]) -> Verdict {
     let lacking = manifest_scopes().filter(|(scope, _)| !granted.contains(scope));
     let (needed, useful): (Vec<_>, Vec<_>) = lacking.partition(|(scope, _)| NEEDED.contains(scope));
-    let names = |scopes: &[(&str, &str)]| scopes.iter().map(|(scope, _)| *scope).collect::<Vec<_>>().join(", ");
-    if !needed.is_empty() {
-        return Verdict::Bad(format!(
-            "the bot token lacks the scopes {}: add them and install the app again",
-            names(&needed)
-        ));
+    let purposes = |scopes: &[(&str, &str)]| {
+        let each: Vec<String> = scopes.iter().map(|(scope, purpose)| format!("{scope} ({purpose})")).collect();
+        each.join(", ")
+    };
+    let missing = format!("without these scopes something is missing: {}", purposes(&useful));
+    match (needed.is_empty(), useful.is_empty()) {
+        (true, true) => Verdict::Good(format!("the bot token is good and has every scope; the bot is {bot:?}")),
+        (true, false) => Verdict::Doubtful(format!("the bot token is good; the bot is {bot:?}; {missing}")),
+        (false, none) => {
+            let rest = if none { String::new() } else { format!("; {missing}") };
+            Verdict::Bad(format!(
+                "the bot token lacks the scopes {}: add them and install the app again{rest}",
+                purposes(&needed)
+            ))
+        }
     }
-    if useful.is_empty() {
-        return Verdict::Good(format!("the bot token is good and has every scope; the bot is {bot:?}"));
-    }
-    let purposes: Vec<String> = useful.iter().map(|(scope, purpose)| format!("{scope} ({purpose})")).collect();
-    Verdict::Doubtful(format!(
-        "the bot token is good; the bot is {bot:?}; without these scopes something is missing: {}",
-        purposes.join(", ")
-    ))
 }
 
 /// Slack's word for an error, if it is one.

@@ -8,7 +8,8 @@ pub(crate) const MANIFEST: &str = include_str!("slack.yaml");
 pub(crate) fn scopes() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = MANIFEST.lines().skip_while(|line| line.trim() != "bot:").skip(1);
     lines.map_while(|line| {
-        let (scope, purpose) = line.trim().strip_prefix("- ")?.split_once('#')?;
+        let line = line.trim().strip_prefix("- ")?;
+        let (scope, purpose) = line.split_once('#').unwrap_or((line, ""));
         Some((scope.trim(), purpose.trim()))
     })
 }

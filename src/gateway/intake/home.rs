@@ -6,11 +6,13 @@ use countersign_agent::domain::{ChannelKind, Conversation};
 use tokio::time::timeout;
 use tracing::warn;
 
-use crate::channels::{HomeCard, HomePage, HomeTask, home_view};
+use crate::channels::{BatchSizes, HomeCard, HomePage, HomeTask, home_view};
 use crate::gateway::state::Gateway;
 
 /// How long one picture may take, the platform's pace included.
 const TIME: Duration = Duration::from_secs(15);
+/// How long the picture after a press waits for the platform's rates. That after a look gives way before.
+const PRESS_WAITS: Duration = Duration::from_secs(10);
 
 /// Whose Home tab it is.
 #[derive(Clone, Debug)]
@@ -23,19 +25,28 @@ pub(super) struct Viewer {
     pub(super) teams: Vec<String>,
 }
 
-/// Draws the tab anew, with `notice` above it. What goes wrong is logged and not tried again: the tab shows what it showed, and decides nothing by itself.
-pub(super) async fn show(gateway: Gateway, viewer: Viewer, notice: Option<String>) {
+/// Draws the tab for a person who looks, unless too many look.
+pub(super) async fn look(gateway: Gateway, viewer: Viewer) {
     let Some(_place) = gateway.home_place() else {
         warn!("too many Home tabs are drawn at once; one is left as it is");
         return;
     };
-    if timeout(TIME, draw(&gateway, &viewer, notice.as_deref())).await.is_err() {
+    show(&gateway, &viewer, None).await;
+}
+
+/// Draws the tab with the `notice` that a press led to above it. What goes wrong is logged and not tried again: the tab shows what it showed, and
+/// decides nothing by itself.
+pub(super) async fn show(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
+    if timeout(TIME, draw(gateway, viewer, notice)).await.is_err() {
         warn!("a Home tab was not drawn in time");
     }
 }
 
 async fn draw(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
-    let waiting = match gateway.conversations.waiting(&viewer.place, &viewer.user, &viewer.teams).await {
+    let reader = gateway.home_reader().await;
+    let waiting = gateway.conversations.waiting(&viewer.place, &viewer.user, &viewer.teams).await;
+    drop(reader);
+    let waiting = match waiting {
         Ok(waiting) => waiting,
         Err(error) => {
             warn!(%error, "what waits for a person could not be read");
@@ -62,7 +73,8 @@ async fn draw(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
         more: waiting.more,
     };
     let view = home_view(&gateway.templates, locale(""), &page);
-    if let Err(error) = gateway.channels.slack.publish_home(&viewer.user, &view).await {
+    let waits = notice.map_or(BatchSizes::MAX_WAIT, |_| PRESS_WAITS);
+    if let Err(error) = gateway.channels.slack.publish_home(&viewer.user, &view, waits).await {
         warn!(%error, "a Home tab was not shown");
     }
 }

@@ -46,7 +46,7 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, tim
             Ok((Outcome::Ignored, None))
         }
         Received::Home { place, user, teams } => {
-            tokio::spawn(home::show(gateway.clone(), Viewer { place, user, teams }, None));
+            tokio::spawn(home::look(gateway.clone(), Viewer { place, user, teams }));
             Ok((Outcome::Ignored, None))
         }
         Received::Press {
@@ -68,7 +68,8 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, tim
             gateway.failpoint.reach("decision_written");
             if let Some(viewer) = viewer {
                 let text = notice_text(&gateway.templates, locale, &answer.notice);
-                tokio::spawn(home::show(gateway.clone(), viewer, Some(text)));
+                let gateway = gateway.clone();
+                tokio::spawn(async move { home::show(&gateway, &viewer, Some(&text)).await });
             }
             // Nothing in the answer closes the form.
             let wrong = (!shows_on_card(&answer.notice)).then(|| form_errors(&gateway.templates, locale, &answer.notice));
@@ -114,7 +115,7 @@ async fn follow_up(gateway: Gateway, inbound: Inbound, notice: Notice, trigger_i
         notice_text(&gateway.templates, locale, &notice)
     };
     if let Some(viewer) = viewer {
-        return home::show(gateway, viewer, Some(text)).await;
+        return home::show(&gateway, &viewer, Some(&text)).await;
     }
     let (chat, user) = (&inbound.conversation.chat, &inbound.sender);
     if let Err(error) = gateway.channels.slack.whisper(chat, user, thread.as_deref(), &text).await {

@@ -120,8 +120,8 @@ impl Read {
         rows.iter().map(read).collect()
     }
 
-    /// The newest open gates of the organisation of `place`, in all its chats, newest first; at most `most`.
-    pub async fn open_gates_of(&mut self, place: &Conversation, most: usize) -> Result<Vec<GateId>> {
+    /// The newest open gates of the organisation of `place`, in all its chats, newest first, at most `most`; and whether there may be more.
+    pub async fn open_gates_of(&mut self, place: &Conversation, most: usize) -> Result<(Vec<GateId>, bool)> {
         // `+`: SQLite would walk all gates by their age; few are open, and an index has those.
         let rows = sqlx::query(
             "SELECT id, request FROM gates WHERE status = 'pending' AND channel = $1 ORDER BY +opened_at DESC, id DESC LIMIT $2",
@@ -133,11 +133,14 @@ impl Read {
         let mut found = Vec::new();
         for row in &rows {
             let there = self::place(row)?;
-            if found.len() < most && (&there.app, &there.tenant) == (&place.app, &place.tenant) {
+            if (&there.app, &there.tenant) == (&place.app, &place.tenant) {
                 found.push(GateId::new(row.text("id")?));
             }
         }
-        Ok(found)
+        // Those of other organisations count among the rows that were read.
+        let more = found.len() > most || i64::try_from(rows.len()).unwrap_or(i64::MAX) >= ROWS_OF_ALL;
+        found.truncate(most);
+        Ok((found, more))
     }
 
     /// The gate (newest first, open or closed) whose card, request or any post of whose turn has one of these message ids.

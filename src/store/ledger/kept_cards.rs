@@ -107,11 +107,19 @@ impl Tx {
         self.next_id()
     }
 
-    /// The card of the post with this key was shown by an answer to a press, which is no row: what was enqueued before `moment` does not tell
-    /// any more what it shows.
+    /// The card of the post with this key was shown by an answer to a press, which is no row: what was enqueued before `moment`, or was tried
+    /// before now, does not tell any more what it shows.
     pub async fn card_answered(&mut self, key: &str, moment: i64) -> Result<()> {
+        // Another process whose clock is ahead may have enqueued a row that was sent before the press, with a higher id than `moment`.
+        let tried = sqlx::query(
+            "SELECT COALESCE(MAX(id), 0) AS last FROM outbox
+             WHERE (key = $1 OR target = $1) AND (state = 'sent' OR owner <> '' OR tries > 0)",
+        )
+        .bind(key)
+        .fetch_one(&mut *self.conn)
+        .await?;
         sqlx::query("UPDATE outbox_files SET whole_until = $1 WHERE key = $2 AND whole_until < $1")
-            .bind(moment)
+            .bind(moment.max(tried.int("last")?))
             .bind(key)
             .execute(&mut *self.conn)
             .await?;

@@ -28,7 +28,8 @@ pub struct Lease {
     pub wakes: i64,
     /// The unfinished turn, if there is one.
     pub turn_id: Option<TurnId>,
-    /// So many processes died while they worked on that turn, with no step journaled since. It was counted when the lane was claimed.
+    /// So many processes died while they worked on that turn, or gathered what its request needs, with no step journaled since. It was
+    /// counted when the lane was claimed.
     pub crashes: i64,
 }
 
@@ -62,6 +63,22 @@ macro_rules! stopping {
 }
 pub(super) use stopping;
 
+/// Whoever claimed the lane last had something to work on: an unfinished turn, or a task that waited by then.
+macro_rules! had_work {
+    ($lane:literal) => {
+        concat!(
+            "(",
+            $lane,
+            ".turn_id IS NOT NULL OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = ",
+            $lane,
+            ".id AND inbox.state = 'laned' AND inbox.received_at <= ",
+            $lane,
+            ".claimed_at))"
+        )
+    };
+}
+pub(super) use had_work;
+
 /// The deaths of the lane once it is claimed by `$1`.
 macro_rules! crashes {
     ($lane:literal) => {
@@ -69,11 +86,11 @@ macro_rules! crashes {
             $lane,
             ".crashes + CASE WHEN ",
             $lane,
-            ".turn_id IS NULL OR ",
-            $lane,
-            ".owner IN ('', '",
+            ".owner NOT IN ('', '",
             stopping!(),
-            "', $1) THEN 0 ELSE 1 END"
+            "', $1) AND ",
+            had_work!($lane),
+            " THEN 1 ELSE 0 END"
         )
     };
 }
@@ -240,7 +257,7 @@ impl Tx {
     pub async fn release(&mut self, lease: &Lease, ready_at: Millis) -> Result<bool> {
         self.prove_lease(lease).await?;
         let done = sqlx::query(
-            "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1
+            "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1, crashes = CASE WHEN turn_id IS NULL THEN 0 ELSE crashes END
              WHERE id = $2 AND fence = $3 AND owner <> '' AND wakes = $4",
         )
         .bind(ready_at.0)

@@ -92,9 +92,11 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool, closed: bool) -> 
         schema::check(&mut conn).await?;
     }
     sqlx::query(concat!(
-        "UPDATE lanes SET crashes = crashes + CASE WHEN turn_id IS NULL OR owner = '",
+        "UPDATE lanes SET crashes = crashes + CASE WHEN owner <> '",
         super::lanes::stopping!(),
-        "' THEN 0 ELSE 1 END, owner = '', lease_until = 0, ready_at = $1, wakes = wakes + 1 WHERE owner <> ''"
+        "' AND ",
+        super::lanes::had_work!("lanes"),
+        " THEN 1 ELSE 0 END, owner = '', lease_until = 0, ready_at = $1, wakes = wakes + 1 WHERE owner <> ''"
     ))
     .bind(clock.now().0)
     .execute(&mut *conn)

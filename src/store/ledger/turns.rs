@@ -117,6 +117,18 @@ impl Read {
         rows.iter().map(read).collect()
     }
 
+    /// How the other unfinished turns of the thread of `row` stand.
+    pub async fn statuses_beside(&mut self, row: &TurnRow) -> Result<Vec<TurnStatus>> {
+        let rows =
+            sqlx::query("SELECT status FROM turns WHERE chat_key = $1 AND finished_at IS NULL AND conversation_key = $2 AND id <> $3")
+                .bind(keys::chat_key(&row.conversation))
+                .bind(keys::conversation_key(&row.conversation))
+                .bind(row.id.as_str())
+                .fetch_all(&mut *self.conn)
+                .await?;
+        rows.iter().map(|row| named("status", row.text("status")?)).collect()
+    }
+
     /// The newest unfinished turns of `user` in the organisation of `place`, in all its chats, newest first; at most `most`. Their states are not
     /// read.
     pub async fn open_turns_of(&mut self, place: &Conversation, user: &str, most: i64) -> Result<Vec<TurnRow>> {

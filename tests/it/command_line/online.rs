@@ -168,8 +168,11 @@ async fn slacks_token_and_scopes_are_tried() {
     assert_eq!(ran.code, 1, "{ran:?}");
     told(
         &ran.err,
-        "online: channels.slack: the bot token lacks the scopes app_mentions:read, reactions:write, channels:history, groups:history, mpim:history",
+        "online: channels.slack: the bot token lacks the scopes app_mentions:read (",
     );
+    let rest = "): add them and install the app again; without these scopes something is missing: commands (";
+    assert!(ran.err.contains(rest), "{}", ran.err);
+    assert!(!ran.err.contains("()"), "each scope has a purpose: {}", ran.err);
 
     let refusing = StandIn::start((200, vec![], json!({ "ok": false, "error": "invalid_auth" }))).await;
     let ran = online(&slack(&refusing.base)).await;

@@ -7,6 +7,7 @@ use crate::support::platform::{On, on_both};
 
 on_both! {
     a_task_that_kills_its_process_three_times_is_ended_and_told,
+    a_request_whose_files_or_chat_kill_is_ended_without_them,
     a_waiting_task_whose_loading_kills_is_ended_without_being_loaded,
 }
 
@@ -52,6 +53,17 @@ async fn a_task_that_kills_its_process_three_times_is_ended_and_told(on: On) {
     hand.dies().await;
     for _ in 0..2 {
         hand.restart_and_die("model_answered").await;
+    }
+    given_up(hand).await;
+}
+
+/// interface: what is read before the task begins, its chat and its files, may be what kills. The third death ends it like any other.
+async fn a_request_whose_files_or_chat_kill_is_ended_without_them(on: On) {
+    let mut hand = Handshake::start(on, Some("gathering")).await;
+    assert_eq!(hand.ask().await, Some(200));
+    hand.dies().await;
+    for _ in 0..2 {
+        hand.restart_and_die("gathering").await;
     }
     given_up(hand).await;
 }

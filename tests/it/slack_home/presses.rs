@@ -1,12 +1,16 @@
 //! What a press on the Home tab decides, and for whom.
 
+use countersign_playground::Snapshot;
 use serde_json::{Value, json};
 
-use super::{APPROVERS, ON, UNKNOWN, drawn_after, notice, opened, press, pressing};
+use super::{APPROVERS, ON, UNKNOWN, drawn_after, notice, opened, opening, press, pressing};
 use crate::support::fake_model::{call, say};
 use crate::support::people::rows;
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{GROUP, World};
+
+/// More looks at once than are drawn.
+const MANY: usize = 70;
 
 /// reach §3: an OK on the tab approves as one on the card does, and repaints that card. Nobody gets a note: the tab says it. A second press hears that it
 /// was decided.
@@ -27,6 +31,30 @@ async fn an_ok_on_the_tab_approves_the_plan() {
     assert_eq!((&decision["by"], &decision["via"]), (&json!(boss), &json!("button")));
     assert!(notice(&press(&world, boss, &home, &ok).await).contains("已经处理过了：已确认"));
     assert!(world.chat.snapshot().notes.is_empty());
+    world.end().await;
+}
+
+/// reach §3: whoever presses hears what came of it, however many people look at their tabs at this moment.
+#[tokio::test]
+async fn a_press_is_answered_while_many_look() {
+    let (c, u1, boss) = (ON.chat("c1"), ON.user("u1"), ON.user("boss"));
+    let world = World::start_on(ON, &[(APPROVERS, &format!("[{boss}]"))], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    world.plan_card(c).await;
+    let home = opened(&world, boss).await;
+    let before = world.chat.snapshot().count("home");
+    world.chat.hold("home");
+    for number in 0..MANY {
+        world.push(&opening(&world, &format!("U0LOOKS{number}"))).await;
+    }
+    world
+        .seen("tabs on their way", |seen| (seen.count("home") > before).then_some(()))
+        .await;
+    world.push(&pressing(&world, boss, &home, &home.button("approve").unwrap())).await;
+    world.chat.release("home");
+    let told = |seen: &Snapshot| seen.home(boss).filter(|home| notice(home) == "已确认，开始执行。").map(|_| ());
+    world.seen("the notice", told).await;
+    world.hears(c, "全部完成").await;
     world.end().await;
 }
 

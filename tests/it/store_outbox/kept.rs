@@ -82,6 +82,11 @@ async fn an_answer_to_a_press_is_no_row() {
         sent(&store, &first, "").await;
         let second = next(&store, "second").await;
         assert_eq!(found(&store, &second).await.1, Some(text("first")));
+        // The clock of the process that answers is behind: "first" has a higher id than its moment.
+        let mut tx = store.ledger.begin().await.unwrap();
+        tx.card_answered("card", moment).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(found(&store, &second).await.1, None);
         let mut tx = store.ledger.begin().await.unwrap();
         tx.card_let_go("card").await.unwrap();
         tx.commit().await.unwrap();

@@ -163,7 +163,7 @@ pub enum ReactionMark {
     Failed,
 }
 
-/// How the task stands that a thread or a direct chat is about.
+/// How the tasks stand that a thread or a direct chat is about. Of several the first of these counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {

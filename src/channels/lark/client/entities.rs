@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use countersign_agent::domain::{Outbound, OutboxOp};
+use countersign_agent::domain::{Millis, Outbound, OutboxOp};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -19,6 +19,8 @@ const ROOM: Duration = Duration::from_secs(1);
 /// A card that was just made may be refused for a moment.
 const FRESH_TRIES: usize = 3;
 const FRESH_PAUSE: Duration = Duration::from_millis(300);
+/// An app that may not have them is asked again after this time: an admin may have added the scope.
+const REFUSED_FOR: Duration = Duration::from_hours(1);
 
 impl LarkClient {
     /// Is it a card whose steps are ticked one by one? A plan of one step is done with its answer; a copy is for deciding alone.
@@ -42,7 +44,7 @@ impl LarkClient {
         let OutboxOp::Post { content, .. } = &delivery.op else {
             return None;
         };
-        if self.without_entities.load(Ordering::Relaxed) {
+        if self.clock.now() < Millis(self.no_entities_before.load(Ordering::Relaxed)) {
             return None;
         }
         let card = card(&self.templates, delivery.locale, content)?;
@@ -65,8 +67,10 @@ impl LarkClient {
         let why = &refused.error;
         if !refused.is_unavailable() {
             tracing::info!(%why, "Lark made no card entity");
-        } else if !self.without_entities.swap(true, Ordering::Relaxed) {
-            tracing::warn!(%why, "this app has no card entities; cards are updated as a whole until the next start");
+        } else {
+            let until = self.clock.now().plus(REFUSED_FOR);
+            self.no_entities_before.store(until.0, Ordering::Relaxed);
+            tracing::warn!(%why, "this app may not have card entities; cards are updated as a whole, and it is asked again in an hour");
         }
     }
 
@@ -92,7 +96,7 @@ impl LarkClient {
     ) -> Result<Receipt, DeliveryError> {
         let drawn = |content: &Outbound| card(&self.templates, delivery.locale, content);
         let (Some(now), true) = (drawn(content), is_id(&update.card)) else {
-            return Err(DeliveryError::Gone(String::from("no card to update")));
+            return Err(DeliveryError::Content(String::from("no card to update")));
         };
         self.limiter.wait(card_rates(&update.card), BatchSizes::MAX_WAIT).await?;
         let url = format!("{}/open-apis/cardkit/v1/cards/{}", self.base_url, update.card);
@@ -114,6 +118,8 @@ impl LarkClient {
         match sent {
             // The card shows what a later try of this row, or a later row, has sent: this process was slow, and others went on.
             Err(refused) if refused.is_overtaken() => Ok(Receipt::default()),
+            // The scope was taken away: no later try passes, but its message may be changed.
+            Err(refused) if refused.is_unavailable() => Err(DeliveryError::Content(refused.error.to_string())),
             sent => Ok(sent.map(|_| Receipt::default())?),
         }
     }
