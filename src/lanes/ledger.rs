@@ -2,6 +2,7 @@
 
 mod commit;
 mod follow_up;
+mod session;
 mod delegated;
 mod signal_watch;
 mod split;
