@@ -42,6 +42,10 @@ use crate::store::{Ledger, Read, StoreError};
 use countersign_agent::domain::{Clock, Conversation, Notice, Outbound};
 use groups::Groups;
 use rights::Rights;
+use tokio::sync::Semaphore;
+
+/// Lists of what waits for a person that are read at once. Presses and pages need the other readers of the ledger.
+const LISTS_READ_AT_ONCE: usize = 2;
 
 /// Gives meaning to what came in and settles gates. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -50,6 +54,8 @@ pub struct Conversations {
     settings: Settings,
     clock: Clock,
     groups: Groups,
+    /// Places for lists of what waits for a person that are read at this moment.
+    home_readers: Arc<Semaphore>,
 }
 
 /// The answer to a click.
@@ -76,6 +82,7 @@ impl Conversations {
             settings,
             groups: Groups::new(directory, clock.clone()),
             clock,
+            home_readers: Arc::new(Semaphore::new(LISTS_READ_AT_ONCE)),
         }
     }
 

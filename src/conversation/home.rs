@@ -65,6 +65,7 @@ impl Conversations {
 
     /// Reads it by what is known of the groups; gives those that are not known.
     async fn look(&self, waiting: &mut Waiting, place: &Conversation, user: &str, teams: &[String]) -> Result<Vec<String>, StoreError> {
+        let _reader = self.home_readers.acquire().await;
         let (mut session, now) = (self.ledger.read().await?, self.clock.now());
         let (mut unknown, mut gates) = (Vec::new(), Vec::new());
         let (ids, more) = session.open_gates_of(place, LOOKED_AT).await?;

@@ -157,8 +157,6 @@ impl PlatformRefusals {
 
 /// Home tabs that wait to be drawn, or are drawn, because somebody looked.
 const MOST_HOMES: usize = 64;
-/// Home tabs whose contents are read at once. Presses and pages need the other readers of the ledger.
-const HOMES_READ: usize = 2;
 
 /// Shared state of handlers and workers; cheap to clone, which every request does.
 #[derive(Clone, Debug)]
@@ -177,7 +175,6 @@ struct Shared {
     sockets: Sockets,
     socket_standings: SocketStandings,
     homes: Semaphore,
-    home_readers: Semaphore,
 }
 
 impl Deref for Gateway {
@@ -202,18 +199,12 @@ impl Gateway {
             sockets: Sockets::default(),
             socket_standings: SocketStandings::default(),
             homes: Semaphore::new(MOST_HOMES),
-            home_readers: Semaphore::new(HOMES_READ),
         }))
     }
 
     /// A place for one more Home tab that somebody looks at, while there is one.
     pub(super) fn home_place(&self) -> Option<SemaphorePermit<'_>> {
         self.0.homes.try_acquire().ok()
-    }
-
-    /// Waits until the contents of a Home tab may be read.
-    pub(super) async fn home_reader(&self) -> Option<SemaphorePermit<'_>> {
-        self.0.home_readers.acquire().await.ok()
     }
 
     /// Name of the small fact that holds the bot's own user id on `kind`.

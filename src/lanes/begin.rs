@@ -15,9 +15,9 @@ use super::surroundings::Request;
 use crate::store::{InboxRow, Lease, NewOutbox, OutboxOp, StoreError, TurnRow, Tx, outbox_key};
 
 impl Runner {
-    /// Begins a turn for the oldest task of the lane. `None` means that no task waits, or that `stop` came first. For a lane that is given up
-    /// nothing is gathered: that may be what killed.
+    /// Begins a turn for the oldest task of the lane. `None` means that no task waits, or that `stop` came first.
     pub(super) async fn begin_next(&self, lease: &Lease, stop: &CancellationToken) -> Result<Option<(TurnRow, Turn)>, WorkError> {
+        let mut noted = lease.gathering;
         loop {
             let mut read = self.ledger.read().await?;
             let Some(task) = read.next_task(lease).await? else {
@@ -26,9 +26,22 @@ impl Runner {
             let bot = read.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
             drop(read);
             // No transaction waits for a platform.
-            let gathered = tokio::select! {
-                gathered = self.gather(lease, &task, &bot) => gathered,
-                () = stop.cancelled() => return Ok(None),
+            let gathered = match (&task.inbound.body, &self.surroundings) {
+                (InboundBody::Message(message), Some(surroundings)) => {
+                    // What is read may kill this process, again and again.
+                    if noted != Some(task.id) {
+                        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+                        tx.note_gathering(lease, task.id).await?;
+                        tx.commit().await?;
+                        noted = Some(task.id);
+                    }
+                    self.engine.failpoint.reach("gathering");
+                    tokio::select! {
+                        gathered = surroundings.gather(request(&task, message, &bot)) => gathered,
+                        () = stop.cancelled() => return Ok(None),
+                    }
+                }
+                _ => Gathered::default(),
             };
             let mut tx = self.ledger.begin_in(&lease.conversation).await?;
             // Meanwhile its person may have taken it back, or changed it.
@@ -55,32 +68,32 @@ impl Runner {
                 tx.commit().await?;
                 continue;
             };
-            tx.finish_task(task.id, "turn").await?;
-            tx.create_turn(lease, &row).await?;
-            tx.append_messages(lease, &row.id, 0, &turn.log).await?;
+            store_turn(&mut tx, lease, &task, &row, &turn).await?;
             tell_of_refused(&mut tx, &task, &turn).await?;
             tx.commit().await?;
             return Ok(Some((row, turn)));
         }
     }
 
-    async fn gather(&self, lease: &Lease, task: &InboxRow, bot: &str) -> Gathered {
-        let (InboundBody::Message(message), Some(surroundings)) = (&task.inbound.body, &self.surroundings) else {
-            return Gathered::default();
+    /// Begins a turn for the task whose chat and files killed process after process, of its words alone. `None` means that it waits no more.
+    pub(super) async fn begin_given_up(&self, lease: &Lease) -> Result<Option<TurnId>, WorkError> {
+        let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+        let task = tx.next_task(lease).await?.filter(|task| lease.gathering == Some(task.id));
+        let begun = match task.as_ref().map(|task| (task, &task.inbound.body)) {
+            Some((task, InboundBody::Message(message))) => {
+                let bot = tx.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
+                let turn = self.turn_of_words(lease, task, message, &bot);
+                let row = first_row(lease, task, &turn)?;
+                store_turn(&mut tx, lease, task, &row, &turn).await?;
+                Some(row.id)
+            }
+            _ => {
+                tx.forget_gathering(lease).await?;
+                None
+            }
         };
-        if lease.is_given_up() {
-            return Gathered::default();
-        }
-        self.engine.failpoint.reach("gathering");
-        let request = Request {
-            conversation: &task.inbound.conversation,
-            inbox_id: task.id,
-            sender: &task.inbound.sender,
-            at: task.inbound.at,
-            message,
-            bot,
-        };
-        surroundings.gather(request).await
+        tx.commit().await?;
+        Ok(begun)
     }
 
     async fn begin_turn(
@@ -92,13 +105,20 @@ impl Runner {
         bot: &str,
         mut gathered: Gathered,
     ) -> Result<(TurnRow, Turn), WorkError> {
+        let turn = self.turn_of_words(lease, task, message, bot);
+        gathered.earlier = earlier_task(tx, task, message, &turn.state.policy).await?;
+        let turn = reducer::with_gathered(turn, gathered);
+        let row = first_row(lease, task, &turn)?;
+        Ok((row, turn))
+    }
+
+    fn turn_of_words(&self, lease: &Lease, task: &InboxRow, message: &InboundMessage, bot: &str) -> Turn {
         let said = message.addressed(bot);
         let mut policy = self.settings.current().policy(lease.conversation.channel, &lease.conversation.chat);
         if said.asks_for_plan_mode() {
             policy.mode = Mode::Plan;
         }
-        gathered.earlier = earlier_task(tx, task, message, &policy).await?;
-        let turn = reducer::begin(Beginning {
+        reducer::begin(Beginning {
             turn_id: self.engine.ids.turn().to_string(),
             seed: self.engine.ids.token(),
             task: said.task().to_owned(),
@@ -106,10 +126,7 @@ impl Runner {
             group: message.chat_type == ChatType::Group,
             demo: (self.engine.call_setup)(&policy).model.is_demo(),
             policy,
-        });
-        let turn = reducer::with_gathered(turn, gathered);
-        let row = first_row(lease, task, &turn)?;
-        Ok((row, turn))
+        })
     }
 
     /// The turn that goes on from the one whose `review` expired. `None` means that one was removed for its age.
@@ -134,6 +151,24 @@ impl Runner {
         let row = first_row(lease, task, &turn)?;
         Ok(Some((row, turn)))
     }
+}
+
+fn request<'a>(task: &'a InboxRow, message: &'a InboundMessage, bot: &'a str) -> Request<'a> {
+    Request {
+        conversation: &task.inbound.conversation,
+        inbox_id: task.id,
+        sender: &task.inbound.sender,
+        at: task.inbound.at,
+        message,
+        bot,
+    }
+}
+
+/// In the place of the waiting task its turn is stored.
+async fn store_turn(tx: &mut Tx, lease: &Lease, task: &InboxRow, row: &TurnRow, turn: &Turn) -> Result<(), StoreError> {
+    tx.finish_task(task.id, "turn").await?;
+    tx.create_turn(lease, row).await?;
+    tx.append_messages(lease, &row.id, 0, &turn.log).await
 }
 
 /// Does what was gathered for a request hold for what it is `now`? Files that came with the other event of a mention are no change when

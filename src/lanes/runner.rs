@@ -235,10 +235,10 @@ impl Runner {
             if lease.is_given_up() {
                 // Its end is told, counted and kept as that of a turn, also where there is none yet.
                 if lease.turn_id.is_none() {
-                    lease.turn_id = self.begin_next(&lease, stop).await?.map(|(row, _)| row.id);
+                    lease.turn_id = self.begin_given_up(&lease).await?;
                 }
                 self.give_up(&lease).await?;
-                (lease.turn_id, lease.crashes) = (None, 0);
+                (lease.turn_id, lease.gathering, lease.crashes) = (None, None, 0);
             }
             let ready_at = match Box::pin(self.load_or_begin_turn(&lease, stop)).await? {
                 None if stop.is_cancelled() => Millis::ALWAYS,

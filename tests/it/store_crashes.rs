@@ -39,32 +39,45 @@ async fn deaths_are_counted_until_a_step_is_journaled() {
     }
 }
 
-/// interface: a death before the turn begins counts where a task waited when the lane was claimed; a lane that comes to rest without a turn
-/// forgets it.
+/// Chat and files are read for the oldest task of the lane.
+async fn gather(store: &Store, lease: &Lease) -> i64 {
+    let mut tx = store.ledger.begin().await.unwrap();
+    let task = tx.next_task(lease).await.unwrap().unwrap();
+    tx.note_gathering(lease, task.id).await.unwrap();
+    tx.commit().await.unwrap();
+    task.id
+}
+
+/// interface: a death over what is read for a task counts, before it has a turn; with the task goes its count. A death before anything is read
+/// does not count, nor does an orderly end.
 #[tokio::test]
-async fn deaths_before_the_turn_are_counted() {
+async fn deaths_over_what_is_read_for_a_task_are_counted() {
     for store in stores().await {
         let here = place("oc_1", "");
         lane_task(&store, &simple("m1", &here, "ou_1")).await;
-        for (owner, crashes) in [("w_a", 0), ("w_b", 1), ("w_c", 2), ("w_d", 3)] {
+        let mut task = 0;
+        for (owner, crashes) in [("w_a", 0), ("w_b", 0), ("w_c", 1), ("w_d", 2), ("w_e", 3)] {
             let lease = claim_as(&store, owner).await.unwrap();
-            assert_eq!((lease.crashes, lease.turn_id), (crashes, None));
+            assert_eq!((lease.crashes, lease.turn_id.clone()), (crashes, None));
+            if owner != "w_a" {
+                task = gather(&store, &lease).await;
+            }
             store.pass(LEASE_MS + 1);
         }
-        let lease = claim_as(&store, "w_e").await.unwrap();
-        let mut tx = store.ledger.begin().await.unwrap();
-        let task = tx.next_task(&lease).await.unwrap().unwrap();
-        tx.finish_task(task.id, "gone").await.unwrap();
-        tx.commit().await.unwrap();
-        store.pass(LEASE_MS + 1);
-        // Nothing waits now, so this was no death over a task; and what comes later has nothing to do with it.
-        lane_task(&store, &simple("m2", &here, "ou_1")).await;
         let lease = claim_as(&store, "w_f").await.unwrap();
-        assert_eq!(lease.crashes, 4);
         let mut tx = store.ledger.begin().await.unwrap();
         assert!(tx.release(&lease, store.clock.now()).await.unwrap());
         tx.commit().await.unwrap();
-        assert_eq!(claim_as(&store, "w_g").await.unwrap().crashes, 0);
+        let lease = claim_as(&store, "w_g").await.unwrap();
+        assert_eq!((lease.crashes, lease.gathering), (4, Some(task)), "an orderly end forgets nothing");
+        let mut tx = store.ledger.begin().await.unwrap();
+        tx.finish_task(task, "stopped").await.unwrap();
+        tx.commit().await.unwrap();
+        lane_task(&store, &simple("m2", &here, "ou_1")).await;
+        let other = gather(&store, &lease).await;
+        store.pass(LEASE_MS + 1);
+        let lease = claim_as(&store, "w_h").await.unwrap();
+        assert_eq!((lease.crashes, lease.gathering), (1, Some(other)), "the other task saw one death");
     }
 }
 

@@ -7,8 +7,8 @@ use super::verdict::{Verdict, transport};
 use crate::cli::manifest::slack_app::scopes as manifest_scopes;
 use crate::config::SlackSecrets;
 
-/// Without one of these the gateway does not work: to hear, to say, to react, and to look whether it has said something already. Without
-/// another scope of the manifest something is missing.
+/// Without one of these the gateway does not hear, does not speak, or may say something twice after a crash. Without another scope of the
+/// manifest something is missing.
 const NEEDED: &[&str] = &[
     "app_mentions:read",
     "channels:history",
@@ -16,7 +16,6 @@ const NEEDED: &[&str] = &[
     "groups:history",
     "im:history",
     "mpim:history",
-    "reactions:write",
 ];
 
 /// `auth.test`, whose answer names the token's scopes in a header.

@@ -13,3 +13,16 @@ pub(crate) fn scopes() -> impl Iterator<Item = (&'static str, &'static str)> {
         Some((scope.trim(), purpose.trim()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// M-3: `check --online` tells what each scope is for.
+    #[test]
+    fn each_scope_has_a_purpose() {
+        let scopes: Vec<_> = scopes().collect();
+        assert_eq!(scopes.len(), 17, "{scopes:?}");
+        assert!(scopes.iter().all(|(_, purpose)| purpose.starts_with("to ")), "{scopes:?}");
+    }
+}

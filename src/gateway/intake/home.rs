@@ -10,7 +10,7 @@ use crate::channels::{BatchSizes, HomeCard, HomePage, HomeTask, home_view};
 use crate::gateway::state::Gateway;
 
 /// How long one picture may take, the platform's pace included.
-const TIME: Duration = Duration::from_secs(15);
+const TIME: Duration = Duration::from_secs(30);
 /// How long the picture after a press waits for the platform's rates. That after a look gives way before.
 const PRESS_WAITS: Duration = Duration::from_secs(10);
 
@@ -43,10 +43,7 @@ pub(super) async fn show(gateway: &Gateway, viewer: &Viewer, notice: Option<&str
 }
 
 async fn draw(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
-    let reader = gateway.home_reader().await;
-    let waiting = gateway.conversations.waiting(&viewer.place, &viewer.user, &viewer.teams).await;
-    drop(reader);
-    let waiting = match waiting {
+    let waiting = match gateway.conversations.waiting(&viewer.place, &viewer.user, &viewer.teams).await {
         Ok(waiting) => waiting,
         Err(error) => {
             warn!(%error, "what waits for a person could not be read");

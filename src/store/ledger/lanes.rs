@@ -28,8 +28,10 @@ pub struct Lease {
     pub wakes: i64,
     /// The unfinished turn, if there is one.
     pub turn_id: Option<TurnId>,
-    /// So many processes died while they worked on that turn, or gathered what its request needs, with no step journaled since. It was
-    /// counted when the lane was claimed.
+    /// The task without a turn yet, by its inbox row, for which chat and files were read last.
+    pub gathering: Option<i64>,
+    /// So many processes died while they worked on that turn or read for that task, with no step journaled since. It was counted when the
+    /// lane was claimed.
     pub crashes: i64,
 }
 
@@ -63,22 +65,6 @@ macro_rules! stopping {
 }
 pub(super) use stopping;
 
-/// Whoever claimed the lane last had something to work on: an unfinished turn, or a task that waited by then.
-macro_rules! had_work {
-    ($lane:literal) => {
-        concat!(
-            "(",
-            $lane,
-            ".turn_id IS NOT NULL OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = ",
-            $lane,
-            ".id AND inbox.state = 'laned' AND inbox.received_at <= ",
-            $lane,
-            ".claimed_at))"
-        )
-    };
-}
-pub(super) use had_work;
-
 /// The deaths of the lane once it is claimed by `$1`.
 macro_rules! crashes {
     ($lane:literal) => {
@@ -88,9 +74,11 @@ macro_rules! crashes {
             $lane,
             ".owner NOT IN ('', '",
             stopping!(),
-            "', $1) AND ",
-            had_work!($lane),
-            " THEN 1 ELSE 0 END"
+            "', $1) AND (",
+            $lane,
+            ".turn_id IS NOT NULL OR ",
+            $lane,
+            ".gathering IS NOT NULL) THEN 1 ELSE 0 END"
         )
     };
 }
@@ -123,7 +111,7 @@ impl Read {
     /// `Stale` when the lease is lost.
     pub async fn refresh(&mut self, lease: &Lease) -> Result<Lease> {
         sqlx::query(
-            "SELECT id, conversation, requester, fence, wakes, turn_id, crashes FROM lanes WHERE id = $1 AND fence = $2 AND owner <> ''",
+            "SELECT id, conversation, requester, fence, wakes, turn_id, gathering, crashes FROM lanes WHERE id = $1 AND fence = $2 AND owner <> ''",
         )
         .bind(lease.lane_id.as_str())
         .bind(lease.fence)
@@ -172,7 +160,7 @@ impl Tx {
                 " ORDER BY (SELECT MAX(served.claimed_at) FROM lanes AS served
                    WHERE served.chat_key = ripe.chat_key AND served.requester = ripe.requester), ripe.ready_at, ripe.id LIMIT 1 {skip})
                AND lease_until <= $3
-             RETURNING id, conversation, requester, fence, wakes, turn_id, crashes"
+             RETURNING id, conversation, requester, fence, wakes, turn_id, gathering, crashes"
             ),
             "ripe",
         );
@@ -207,6 +195,34 @@ impl Tx {
             .execute(&mut *self.conn)
             .await?;
         self.effects.lanes |= cleared.rows_affected() > 0;
+        Ok(())
+    }
+
+    /// Chat and files are read for the task of this inbox row now. Deaths of another task are forgotten: that one is gone.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn note_gathering(&mut self, lease: &Lease, task: i64) -> Result<()> {
+        self.prove_lease(lease).await?;
+        sqlx::query("UPDATE lanes SET crashes = CASE WHEN gathering = $1 THEN crashes ELSE 0 END, gathering = $1 WHERE id = $2")
+            .bind(task)
+            .bind(lease.lane_id.as_str())
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
+    }
+
+    /// The task for which chat and files were read last is gone, and its deaths with it.
+    ///
+    /// # Errors
+    /// `Stale` when the lease is lost.
+    pub async fn forget_gathering(&mut self, lease: &Lease) -> Result<()> {
+        self.prove_lease(lease).await?;
+        sqlx::query("UPDATE lanes SET crashes = 0, gathering = NULL WHERE id = $1")
+            .bind(lease.lane_id.as_str())
+            .execute(&mut *self.conn)
+            .await?;
+        self.effects.lanes = true;
         Ok(())
     }
 
@@ -257,7 +273,7 @@ impl Tx {
     pub async fn release(&mut self, lease: &Lease, ready_at: Millis) -> Result<bool> {
         self.prove_lease(lease).await?;
         let done = sqlx::query(
-            "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1, crashes = CASE WHEN turn_id IS NULL THEN 0 ELSE crashes END
+            "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1
              WHERE id = $2 AND fence = $3 AND owner <> '' AND wakes = $4",
         )
         .bind(ready_at.0)
@@ -363,6 +379,7 @@ fn read(row: &AnyRow) -> Result<Lease> {
         fence: row.int("fence")?,
         wakes: row.int("wakes")?,
         turn_id: row.maybe_text("turn_id")?.map(TurnId::new),
+        gathering: row.maybe_int("gathering")?,
         crashes: row.int("crashes")?,
     })
 }

@@ -94,9 +94,7 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool, closed: bool) -> 
     sqlx::query(concat!(
         "UPDATE lanes SET crashes = crashes + CASE WHEN owner <> '",
         super::lanes::stopping!(),
-        "' AND ",
-        super::lanes::had_work!("lanes"),
-        " THEN 1 ELSE 0 END, owner = '', lease_until = 0, ready_at = $1, wakes = wakes + 1 WHERE owner <> ''"
+        "' AND (turn_id IS NOT NULL OR gathering IS NOT NULL) THEN 1 ELSE 0 END, owner = '', lease_until = 0, ready_at = $1, wakes = wakes + 1 WHERE owner <> ''"
     ))
     .bind(clock.now().0)
     .execute(&mut *conn)

@@ -243,11 +243,16 @@ impl Tx {
         if turn.status.is_final() {
             return Ok(());
         }
-        let taken = sqlx::query("UPDATE lanes SET turn_id = $1 WHERE id = $2 AND turn_id IS NULL")
-            .bind(turn.id.as_str())
-            .bind(lease.lane_id.as_str())
-            .execute(&mut *self.conn)
-            .await?;
+        // Deaths over what was read for this task stay counted until its first step.
+        let taken = sqlx::query(
+            "UPDATE lanes SET turn_id = $1, gathering = NULL, crashes = CASE WHEN gathering = $3 THEN crashes ELSE 0 END
+             WHERE id = $2 AND turn_id IS NULL",
+        )
+        .bind(turn.id.as_str())
+        .bind(lease.lane_id.as_str())
+        .bind(turn.inbox_id)
+        .execute(&mut *self.conn)
+        .await?;
         if taken.rows_affected() == 0 {
             return Err(StoreError::Corrupt("the lane has an unfinished turn already".to_owned()));
         }

@@ -159,7 +159,7 @@ async fn slacks_token_and_scopes_are_tried() {
     told(
         &ran.err,
         "online: channels.slack: warning: the bot token is good; the bot is \"U0BOT\"; without these scopes something is missing: \
-         files:read (to read the files of a request, and to see after a crash whether a file of the agent is already in the chat), \
+         files:read (to read the files of a request, and to see after a crash or a broken connection whether a file of the agent is already in the chat), \
          users:read (to name the people in what was said before a request)",
     );
 
@@ -168,7 +168,7 @@ async fn slacks_token_and_scopes_are_tried() {
     assert_eq!(ran.code, 1, "{ran:?}");
     told(
         &ran.err,
-        "online: channels.slack: the bot token lacks the scopes app_mentions:read (to hear messages that mention the bot), reactions:write (",
+        "online: channels.slack: the bot token lacks the scopes app_mentions:read (to hear messages that mention the bot), channels:history (",
     );
     let rest = "): add them and install the app again; without these scopes something is missing: commands (";
     assert!(ran.err.contains(rest), "{}", ran.err);

@@ -34,7 +34,7 @@ async fn an_ok_on_the_tab_approves_the_plan() {
     world.end().await;
 }
 
-/// reach §3: whoever presses hears what came of it, however many people look at their tabs at this moment.
+/// reach §3: whoever presses hears what came of it, though more people look at their tabs at this moment than the platform's rate allows.
 #[tokio::test]
 async fn a_press_is_answered_while_many_look() {
     let (c, u1, boss) = (ON.chat("c1"), ON.user("u1"), ON.user("boss"));

@@ -56,10 +56,10 @@ impl LarkFailure {
         [230_011, 230_110, 231_003, 230_019, 230_050, 99_992_354].contains(&self.code)
     }
 
-    /// Lark itself says that this app has nothing of this kind: a scope is missing, or Lark does not know the call. A 404 that is not Lark's
-    /// says nothing about the app.
+    /// Lark itself says that this app has nothing of this kind: a scope is missing, or Lark does not know the call. A 404 of a proxy says nothing
+    /// about the app; its body may repeat the status as a code.
     pub(super) fn is_unavailable(&self) -> bool {
-        [99_991_672, 99_991_679].contains(&self.code) || (self.code != 0 && self.status == Some(StatusCode::NOT_FOUND))
+        [99_991_672, 99_991_679].contains(&self.code) || (self.code > 999 && self.status == Some(StatusCode::NOT_FOUND))
     }
 
     /// The card has had an update with a higher number.
