@@ -248,7 +248,7 @@ impl Runner {
                     let engine = self.chat_tools.on(&self.engine, &lease.conversation);
                     match Box::pin(engine.drive(&journal, &mut turn, stop)).instrument(span).await? {
                         RunEnd::Finished => {
-                            lease.turn_id = None;
+                            (lease.turn_id, lease.gathering, lease.crashes) = (None, None, 0);
                             continue;
                         }
                         RunEnd::Parked(at) => at,

@@ -3,7 +3,7 @@
 use countersign::store::Lease;
 use countersign_agent::domain::{Millis, TurnStatus};
 
-use crate::store_kit::{LEASE_MS, Store, lane_task, place, simple, stores, working};
+use crate::store_kit::{LEASE_MS, Store, lane_task, place, simple, stores, turn, working};
 
 async fn claim_as(store: &Store, owner: &str) -> Option<Lease> {
     let mut tx = store.ledger.begin().await.unwrap();
@@ -78,6 +78,50 @@ async fn deaths_over_what_is_read_for_a_task_are_counted() {
         store.pass(LEASE_MS + 1);
         let lease = claim_as(&store, "w_h").await.unwrap();
         assert_eq!((lease.crashes, lease.gathering), (1, Some(other)), "the other task saw one death");
+    }
+}
+
+/// interface: with its turn the count of a task goes on; a turn of another task begins without it.
+#[tokio::test]
+async fn a_turn_takes_over_the_deaths_of_its_task() {
+    for own in [true, false] {
+        for store in stores().await {
+            let here = place("oc_1", "");
+            let mut task = lane_task(&store, &simple("first", &here, "ou_1")).await;
+            let lease = claim_as(&store, "w_a").await.unwrap();
+            assert_eq!(gather(&store, &lease).await, task);
+            store.pass(LEASE_MS + 1);
+            let lease = claim_as(&store, "w_b").await.unwrap();
+            assert_eq!(lease.crashes, 1);
+            if !own {
+                let mut tx = store.ledger.begin().await.unwrap();
+                tx.finish_task(task, "stopped").await.unwrap();
+                tx.commit().await.unwrap();
+                task = lane_task(&store, &simple("second", &here, "ou_1")).await;
+            }
+            let mut tx = store.ledger.begin().await.unwrap();
+            tx.create_turn(&lease, &turn(&lease, "t", task, store.clock.now())).await.unwrap();
+            assert!(tx.finish_task(task, "turn").await.unwrap());
+            tx.commit().await.unwrap();
+            store.pass(LEASE_MS + 1);
+            let lease = claim_as(&store, "w_c").await.unwrap();
+            assert_eq!((lease.crashes, lease.gathering), (if own { 2 } else { 1 }, None));
+        }
+    }
+}
+
+/// interface: a task that is gone leaves no deaths behind.
+#[tokio::test]
+async fn a_task_that_is_gone_takes_its_deaths_along() {
+    for store in stores().await {
+        lane_task(&store, &simple("m1", &place("oc_1", ""), "ou_1")).await;
+        gather(&store, &claim_as(&store, "w_a").await.unwrap()).await;
+        store.pass(LEASE_MS + 1);
+        let lease = claim_as(&store, "w_b").await.unwrap();
+        let mut tx = store.ledger.begin().await.unwrap();
+        tx.forget_gathering(&lease).await.unwrap();
+        let seen = tx.refresh(&lease).await.unwrap();
+        assert_eq!((seen.crashes, seen.gathering), (0, None));
     }
 }
 

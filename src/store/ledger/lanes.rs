@@ -209,6 +209,8 @@ impl Tx {
             .bind(lease.lane_id.as_str())
             .execute(&mut *self.conn)
             .await?;
+        // Lanes that wait because this one saw two deaths may be due now.
+        self.effects.lanes |= lease.crashes > 0;
         Ok(())
     }
 
