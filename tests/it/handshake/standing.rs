@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_playground::Posted;
+use countersign_playground::{Posted, Snapshot};
 use serde_json::{Value, json};
 
 use crate::handshake::actions::actions;
@@ -65,6 +65,15 @@ async fn not_asked(world: &World, user: &str, chat: &str, task: &str) -> Posted 
         .await;
     assert_eq!(world.titled(chat, "操作确认"), cards, "nobody is asked");
     answer
+}
+
+/// Waits until so many tasks of `chat` have ended: what is asked next waits for none of them.
+async fn ended(world: &World, chat: &str, tasks: usize) {
+    let said = |seen: &Snapshot| {
+        let ends = seen.in_chat(chat).filter(|said| said.words().contains("做完了"));
+        (ends.count() >= tasks).then_some(())
+    };
+    world.seen("the ends", said).await;
 }
 
 async fn grants(world: &World) -> Vec<Value> {
@@ -146,11 +155,13 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     let second = asked(&world, u, c, "写 a.md").await;
     world.tap(boss, c, &second, "approve_always", None).await.done("/grants revoke 2");
     world.repainted(&second, "已允许").await;
+    ended(&world, c, 2).await;
     not_asked(&world, u, c, "写 a.md").await;
     world.clock.advance(7 * DAY);
     let third = asked(&world, u, c, "写 a.md").await;
     world.tap(boss, c, &third, "approve_always", None).await.done("/grants revoke 3");
     world.repainted(&third, "已允许").await;
+    ended(&world, c, 4).await;
     not_asked(&world, u, c, "写 a.md").await;
     let newest = grants(&world).await[0].clone();
     let path = format!("/api/v1/grants/{}", newest["id"].as_str().unwrap());
