@@ -28,7 +28,7 @@ impl Runner {
             // No transaction waits for a platform.
             let gathered = match (&task.inbound.body, &self.surroundings) {
                 (InboundBody::Message(message), Some(surroundings)) => {
-                    // What is read may kill this process, again and again.
+                    // Reading may kill this process each time. It is noted first, so that the death counts.
                     if noted != Some(task.id) {
                         let mut tx = self.ledger.begin_in(&lease.conversation).await?;
                         tx.note_gathering(lease, task.id).await?;
@@ -164,7 +164,7 @@ fn request<'a>(task: &'a InboxRow, message: &'a InboundMessage, bot: &'a str) ->
     }
 }
 
-/// In the place of the waiting task its turn is stored.
+/// Stores the turn of a waiting task; the task waits no more.
 async fn store_turn(tx: &mut Tx, lease: &Lease, task: &InboxRow, row: &TurnRow, turn: &Turn) -> Result<(), StoreError> {
     tx.finish_task(task.id, "turn").await?;
     tx.create_turn(lease, row).await?;

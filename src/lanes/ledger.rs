@@ -2,8 +2,8 @@
 
 mod commit;
 mod follow_up;
-mod session;
 mod delegated;
+mod session;
 mod signal_watch;
 mod split;
 mod successor;

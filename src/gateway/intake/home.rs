@@ -34,7 +34,7 @@ pub(super) async fn look(gateway: Gateway, viewer: Viewer) {
     show(&gateway, &viewer, None).await;
 }
 
-/// Draws the tab with the `notice` that a press led to above it. What goes wrong is logged and not tried again: the tab shows what it showed, and
+/// Draws the tab. After a press, `notice` stands above it and says what came of the press. What goes wrong is logged and not tried again: the tab shows what it showed, and
 /// decides nothing by itself.
 pub(super) async fn show(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
     if timeout(TIME, draw(gateway, viewer, notice)).await.is_err() {

@@ -9,7 +9,7 @@ use crate::support::people::rows;
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{GROUP, World};
 
-/// More looks at once than are drawn.
+/// More looks at once than the platform's rate lets through.
 const MANY: usize = 70;
 
 /// reach §3: an OK on the tab approves as one on the card does, and repaints that card. Nobody gets a note: the tab says it. A second press hears that it

@@ -1,4 +1,4 @@
-//! What workspaces have refused that not every workspace has: it is asked for once, not with each message.
+//! What workspaces have refused that not every workspace has: it is asked for once an hour, not with each message.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
