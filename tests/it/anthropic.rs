@@ -235,6 +235,6 @@ async fn thoughts_survive_a_pause() {
     let said = world.model.seen()[1].body["messages"][1]["content"].clone();
     assert_eq!(json!([said[0], said[1]]), thoughts);
     assert_eq!((&said[2]["text"], &said[3]["name"]), (&json!("我先列个计划。"), &json!("plan")));
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }

@@ -232,7 +232,7 @@ async fn a_card_outlives_refused_credentials() {
     steps.world.clock.advance(Duration::from_secs(31));
     let again = |seen: &Snapshot| (seen.count("card_whole") > 1).then_some(());
     steps.world.seen("the next try", again).await;
-    steps.world.quiet().await;
+    steps.world.caught_up().await;
     assert!(!steps.calls().contains(&"patch"), "{:?}", steps.calls());
     steps.world.end().await;
 }
@@ -317,7 +317,7 @@ async fn after_a_press_the_card_is_sent_whole() {
     let steps = Steps::again(world, "三步").await;
     let answer = steps.press("approve").await;
     assert_eq!(answer["card"]["type"], "raw", "{answer}");
-    steps.world.quiet().await;
+    steps.world.caught_up().await;
     assert_eq!(steps.calls(), ["card", "card_whole"]);
     let colleague = steps.world.tap("ou_u2", CHAT, &steps.card, "approve", None).await;
     colleague.done("确认");

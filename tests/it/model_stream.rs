@@ -329,6 +329,6 @@ async fn reasoning_survives_a_pause() {
         said["tool_calls"][0]["extra_content"],
         json!({"google": {"thought_signature": "c2ln"}})
     );
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }

@@ -63,7 +63,7 @@ async fn a_full_disk_is_told_and_heals(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     world.say(u, c, "整理笔记", GROUP).await;
     let card = world.plan_card(c).await;
-    world.quiet().await;
+    world.caught_up().await;
     small.fill();
     // What the file still holds free is used up first.
     eventually("refused", || async {

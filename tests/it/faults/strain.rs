@@ -47,7 +47,7 @@ async fn slow_bodies_delay_nobody() {
     assert!(took[10] < Duration::from_secs(1), "{took:?}");
     drop(slow);
     world.hears(On::Lark.direct("s19"), "好").await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -74,7 +74,7 @@ async fn a_burst_is_carried_out_or_refused(on: On) {
     for (_, chat) in &people {
         world.hears(chat, "好了").await;
     }
-    world.quiet().await;
+    world.caught_up().await;
     for ((_, chat), status) in people.iter().zip(&statuses) {
         assert_eq!(world.count(chat, "好了"), 1, "{chat} {status}");
     }
@@ -97,7 +97,7 @@ async fn a_blocked_thread_delays_nobody() {
         assert!(started.elapsed() < Duration::from_millis(2500), "{:?}", started.elapsed());
     }
     blocked.await.unwrap();
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 

@@ -81,7 +81,7 @@ async fn the_same_plan_waits_anew_without_the_model(on: On) {
         ["turn_started", "plan_created", "turn_paused"],
         "the timeline of the new turn"
     );
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.model.seen_of(TASK).len(), asked, "the model is not asked");
     world.clock.advance(MINUTE);
     assert_eq!(
@@ -120,7 +120,7 @@ async fn those_who_may_decide_may_ask_again_and_others_may_not(on: On) {
     let card = world.plan_card(c).await;
     let lapsed = expired(&world, c, &card).await;
     world.tap(other, c, &lapsed, "ask_again", None).await.told("没有生效").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.turns_in(c).await.len(), 1);
     world.tap(boss, c, &lapsed, "ask_again", None).await.done("已再次发起");
     let new = world.card_after(c, &card).await;
@@ -167,7 +167,7 @@ async fn one_new_review_follows_however_often_it_is_pressed(on: On) {
         let told = world.word_back(c, &word).await;
         assert!(told.words().contains("请在新的卡片上操作"), "{}", told.words());
     }
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.turns_in(c).await.len(), world.titled(c, "计划确认")), (2, 2));
     assert_eq!(world.review_of(&new).await["status"], "pending");
     world.tap(u, c, &new, "approve", None).await;
@@ -195,7 +195,7 @@ async fn a_day_later_the_plan_cannot_be_asked_for_again(on: On) {
         } else {
             heard.told(words).await;
         }
-        world.quiet().await;
+        world.caught_up().await;
         assert_eq!(world.turns_in(chat).await.len(), if more == 0 { 2 } else { 1 });
     }
     world.end().await;
@@ -212,7 +212,7 @@ async fn where_plans_are_not_reviewed_any_more_none_is_asked_for_again(on: On) {
         world.restart(&[(key, "false")]).await;
         world.tap(u, c, &lapsed, "ask_again", None).await.told("不再需要确认").await;
     }
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.turns_in(c).await.len(), 1);
     world.end().await;
 }
@@ -228,7 +228,7 @@ async fn it_waits_behind_the_other_tasks_of_its_requester(on: On) {
     world.say(u, c, "再整理一遍笔记", GROUP).await;
     let other = world.card_after(c, &card).await;
     world.tap(u, c, &lapsed, "ask_again", None).await.told("前面的 1 个任务之后").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.turns_in(c).await.len(), world.titled(c, "计划确认")), (2, 2), "it waits");
     world.tap(u, c, &other, "cancel", None).await;
     let new = world
@@ -298,7 +298,7 @@ async fn a_review_that_expires_again_can_be_asked_for_again(on: On) {
         })
         .await;
     world.clock.advance(MINUTE);
-    world.quiet().await;
+    world.caught_up().await;
     world.tap(u, c, &third, "approve", None).await.done("已确认");
     world.hears(c, "全部完成").await;
     assert_eq!(world.turns_in(c).await.len(), 3);

@@ -337,7 +337,7 @@ async fn what_away_refuses(on: On) {
         .say(stranger, on.direct(stranger), &format!("/away {{@{u2}}} for 3d"), DIRECT)
         .await;
     world.say(u1, on.chat("c1"), &format!("/away {{@{u2}}} for 3d"), ASIDE).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(stored(&world, "SELECT body FROM absences").await, Vec::<String>::new());
     world.end().await;
 }

@@ -45,7 +45,7 @@ async fn recalling_the_request_cancels_the_task(on: On) {
         (turns.len() == 2 && turns[1]["status"] == "cancelled").then_some(())
     })
     .await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.turns_in(c).await.len(), world.file("report.md")), (2, None));
     assert_eq!(world.model.seen_of("排队的").len(), 0);
     world.end().await;
@@ -75,7 +75,7 @@ async fn an_edit_before_the_card_shows_on_it(on: On) {
     let request = world.say(u, c, "慢慢想", GROUP).await;
     gate.reached().await;
     world.edit(u, c, &request, "快快想").await;
-    world.quiet().await;
+    world.caught_up().await;
     gate.open();
     let card = world.plan_card(c).await;
     let noted = world.repainted(&card, "又被编辑过").await;
@@ -178,7 +178,7 @@ async fn removed_from_the_chat_everything_there_ends(on: On) {
         })
         .await;
         world.tap(u, c, &card, "approve", None).await.told("已经处理过了").await;
-        world.quiet().await;
+        world.caught_up().await;
         assert_eq!((world.continuations(), world.file("report.md")), (0, None));
         world.end().await;
     }
@@ -214,7 +214,7 @@ async fn an_ok_counts_even_if_the_card_is_gone(on: On) {
     }
     world.say(u, c, "OK", GROUP).await;
     world.hears(c, "全部完成").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.count(c, "全部完成"), world.continuations()), (1, 1));
     world.end().await;
 }

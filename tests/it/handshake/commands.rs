@@ -39,7 +39,7 @@ async fn stop_ends_a_turn_in_the_middle_of_a_model_call(on: On) {
     world.say(u, c, "下一个", GROUP).await;
     world.hears(c, "做好了").await;
     gate.open();
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.count(c, "晚了"), 0);
     world.end().await;
 }
@@ -65,7 +65,7 @@ async fn an_ok_and_at_once_a_stop_runs_nothing(on: On) {
         world.say(u, chat, "/stop", GROUP).await;
         world.api.turn_in(chat, "cancelled").await;
     }
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.file("report.md"), None);
     world.end().await;
 }
@@ -90,7 +90,7 @@ async fn a_stop_between_two_calls_lists_what_ran(on: On) {
     assert!(last.words().contains("a.md"), "{}", last.words());
     world.api.turn_in(c, "cancelled").await;
     gate.open();
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.file("a.md").is_some(), world.file("b.md")), (true, None));
     world.end().await;
 }
@@ -201,7 +201,7 @@ async fn stop_as_a_reply_ends_that_task(on: On) {
     world.say(u, c, "/stop", reply(&first)).await;
     let ended = world.api.turn_in(c, "cancelled").await;
     assert_eq!(ended["text"], "甲");
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.api.turn_in(c, "paused").await["text"], "乙");
     world.end().await;
 }

@@ -36,7 +36,7 @@ async fn fifty_parallel_taps_make_one_continuation(on: On) {
         assert_eq!(late.count(), 49, "{toasts:?}");
     }
     world.hears(c, "全部完成").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(
         (world.continuations(), world.count(c, "全部完成"), world.turns_in(c).await.len()),
         (1, 1, 1)
@@ -66,7 +66,7 @@ async fn ten_parallel_copies_of_a_message_are_one_turn(on: On) {
     }
     world.push(&renamed).await;
     world.plan_card(c).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.turns_in(c).await.len(), world.titled(c, "计划确认")), (1, 1));
     assert_eq!(world.model.seen_of("整理笔记").len(), 1);
     world.end().await;
@@ -95,7 +95,7 @@ async fn redelivery_for_hours_and_after_a_restart_does_nothing(on: On) {
         world.push(&first).await;
         world.push(&change).await;
         assert_eq!(world.push(&tap).await["toast"], heard, "the same click hears the same");
-        world.quiet().await;
+        world.caught_up().await;
         assert_eq!(
             (world.turns_in(c).await.len(), world.continuations(), world.titled(c, "计划确认")),
             (1, 2, 2)
@@ -123,7 +123,7 @@ async fn text_and_button_at_once_make_one_continuation(on: On) {
         }
         world.hears(chat, "全部完成").await;
     }
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(
         (
             world.continuations(),
@@ -148,7 +148,7 @@ async fn an_ok_and_a_change_at_once_are_never_both_taken(on: On) {
         } else {
             join(world.say(u, chat, "写到 report-v2.md", change), world.say(u, chat, "OK", ok)).await;
         }
-        world.quiet().await;
+        world.caught_up().await;
         let review = world.review_of(&card).await;
         match review["status"].as_str().unwrap() {
             // The change was handed to the running turn, or is a task of its own if that was over already.

@@ -154,7 +154,7 @@ async fn an_outsider_neither_asks_nor_decides(on: On) {
         event
     };
     world.push(&from(u2, "整理笔记")).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.turns_in(c).await.len(), 0, "no task of theirs");
     world.say(u1, c, "整理笔记", GROUP).await;
     let card = world.plan_card(c).await;
@@ -163,7 +163,7 @@ async fn an_outsider_neither_asks_nor_decides(on: On) {
         heard.told("其他组织").await;
     }
     world.push(&from(u2, "OK")).await;
-    world.quiet().await;
+    world.caught_up().await;
     let review = world.review_of(&card).await;
     assert_eq!((&review["status"], &review["votes"]), (&json!("pending"), &json!([])));
     assert_eq!(world.file("report.md"), None);

@@ -236,7 +236,7 @@ async fn words_in_the_direct_chat_decide(on: On) {
         let card = world.plan_card(c).await;
         world.clock.advance(10 * MINUTE);
         let copy = world.seen("the copy", |seen| seen.in_chat(&there).nth(before).cloned()).await;
-        world.quiet().await;
+        world.caught_up().await;
         world.clock.advance(MINUTE);
         let to = To {
             reply_to: by_reply.then_some(copy.id.as_str()),
@@ -280,7 +280,7 @@ async fn the_time_passes_while_the_process_is_down(on: On) {
     let first = copy(&world, chief).await;
     copy(&world, deputy).await;
     world.restart(&[]).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.count(c, WAITS), world.count(c, "已私信请")), (1, 1));
     assert_eq!(world.posts(&direct_of(on, chief)), 1);
     world
@@ -300,7 +300,7 @@ async fn a_requester_who_may_not_approve_is_not_asked(on: On) {
     let card = world.plan_card(c).await;
     world.clock.advance(10 * MINUTE);
     let copy = copy(&world, deputy).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.posts(&direct_of(on, chief)), 0);
     world.tap(chief, c, &card, "approve", None).await.told("没有生效").await;
     world
@@ -319,7 +319,7 @@ async fn who_was_taken_off_the_list_may_not_decide_any_more(on: On) {
     world.plan_card(c).await;
     world.clock.advance(10 * MINUTE);
     let (first, second) = (copy(&world, chief).await, copy(&world, deputy).await);
-    world.quiet().await;
+    world.caught_up().await;
     world.restart(&[(TO, &list(on, &["deputy", "boss"]))]).await;
     world
         .tap(chief, &direct_of(on, chief), &first, "approve", None)
@@ -343,7 +343,7 @@ async fn who_was_taken_off_the_list_gets_no_new_card(on: On) {
     world.clock.advance(10 * MINUTE);
     copy(&world, chief).await;
     let first = copy(&world, deputy).await;
-    world.quiet().await;
+    world.caught_up().await;
     world.restart(&[(TO, &list(on, &["deputy", "boss"]))]).await;
     let to = To {
         reply_to: Some(&card.id),
@@ -359,7 +359,7 @@ async fn who_was_taken_off_the_list_gets_no_new_card(on: On) {
                 .cloned()
         })
         .await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.titled(&direct_of(on, chief), "计划确认"), 1);
     world.end().await;
 }
@@ -373,7 +373,7 @@ async fn a_forwarded_copy_decides_nothing(on: On) {
     world.clock.advance(10 * MINUTE);
     let first = copy(&world, chief).await;
     copy(&world, deputy).await;
-    world.quiet().await;
+    world.caught_up().await;
     let value = first.button("approve").unwrap();
     for (who, chat) in [
         (deputy, direct_of(on, chief)),
@@ -396,7 +396,7 @@ async fn the_end_of_the_time_shows_on_all_copies(on: On) {
     let card = world.plan_card(c).await;
     world.clock.advance(10 * MINUTE);
     let (first, second) = (copy(&world, chief).await, copy(&world, deputy).await);
-    world.quiet().await;
+    world.caught_up().await;
     world.clock.advance(50 * MINUTE);
     for shown in [&card, &first, &second] {
         let painted = world.repainted(shown, "已过期").await;
@@ -433,7 +433,7 @@ async fn calls_are_escalated_too(on: On) {
     let card = world.card_titled(c, "操作确认").await;
     world.clock.advance(10 * MINUTE);
     let first = copy(&world, chief).await;
-    world.quiet().await;
+    world.caught_up().await;
     let heard = world.tap(chief, &direct_of(on, chief), &first, "approve", None).await;
     heard.done("已");
     world.hears(c, "好了").await;

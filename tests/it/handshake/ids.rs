@@ -44,7 +44,7 @@ async fn odd_ids_do_not_collide(on: On) {
     }
     for (at, (chat, user)) in people.iter().enumerate() {
         world.say(user, chat, "OK", GROUP).await;
-        world.quiet().await;
+        world.caught_up().await;
         for (other, card) in cards.iter().enumerate() {
             let expected = if other <= at { "approved" } else { "pending" };
             assert_eq!(
@@ -83,7 +83,7 @@ async fn ids_that_cannot_be_are_refused() {
         });
         world.push_unreadable(&event).await;
     }
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.api.turns().await.iter().filter(|turn| turn["channel"] == "lark").count(), 0);
     world.end().await;
 }

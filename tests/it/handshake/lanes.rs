@@ -80,10 +80,10 @@ async fn an_ok_while_the_plan_is_being_made_does_not_approve_it(on: On) {
     world.say(u1, c, "慢慢想", GROUP).await;
     gate.reached().await;
     world.say(u1, c, "OK", GROUP).await;
-    world.quiet().await;
+    world.caught_up().await;
     gate.open();
     let card = world.plan_card(c).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(
         (&world.review_of(&card).await["status"], world.turns_in(c).await.len()),
         (&serde_json::json!("pending"), 1)
@@ -221,7 +221,7 @@ async fn a_full_queue_says_so(on: On) {
     world.model.script("收尾", Script::new().text("收好了"));
     world.say(u1, on.direct("p1"), "/new 收尾", crate::support::world::DIRECT).await;
     world.hears(on.direct("p1"), "收好了").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.turns_in(on.direct("p1")).await.len(), 2, "what waited went with the task");
     world.end().await;
 }

@@ -32,7 +32,7 @@ async fn an_ok_from_before_the_card_does_not_approve(on: On) {
     world.api.turn_in(c, "paused").await;
     // The plan waits, but nobody can have read its card.
     world.say(u, c, "OK", GROUP).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.continuations(), 0);
     world.chat.release("reply");
     let card = world.plan_card(c).await;
@@ -42,7 +42,7 @@ async fn an_ok_from_before_the_card_does_not_approve(on: On) {
     world
         .say_at(countersign_agent::domain::Millis(card.at.0 - 1), u, c, "OK", GROUP)
         .await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.review_of(&card).await["status"], "pending");
     assert_eq!((world.continuations(), world.turns_in(c).await.len()), (0, 1));
     world
@@ -79,7 +79,7 @@ async fn an_ok_after_the_time_is_told_so_and_runs_nothing(on: On) {
         let told = world.word_back(c, &late).await;
         assert!(told.words().contains("已经过期"), "{}", told.words());
     }
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(
         (world.turns_in(c).await.len(), world.continuations(), world.file("report.md")),
         (1, 0, None)
@@ -177,7 +177,7 @@ async fn a_question_that_nobody_answers_ends_the_task(on: On) {
     world.repainted(&card, "已过期").await;
     world.say(u, on.direct("p1"), "notes.md", reply_direct(&card.id)).await;
     world.hears(on.direct("p1"), "已经过期").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(
         (world.turns_in(on.direct("p1")).await.len(), world.model.seen_of("整理").len()),
         (1, 1)

@@ -68,7 +68,7 @@ async fn the_rest_waits_on_a_new_card_without_the_model(on: On) {
     assert_ne!(first["digest"], second["digest"]);
     assert_eq!((&second["votes"], &second["replaces"]), (&json!([]), &Value::Null));
     assert_eq!(second["steps"].as_array().unwrap()[..], first["steps"].as_array().unwrap()[..2]);
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.model.seen_of(TASK).len(), asked, "the model is not asked");
     world
         .press(boss, c, &card, &card.button("approve").unwrap(), None)
@@ -125,7 +125,7 @@ async fn all_none_and_forged_boxes_change_nothing(on: On) {
         let notes = world.chat.snapshot().notes.len();
         let box_alone = world.tenant.ticks(u, c, &card.id, &value, &["1"]).unwrap();
         assert_eq!(world.push(&box_alone).await, Value::Null);
-        world.quiet().await;
+        world.caught_up().await;
         assert_eq!(world.chat.snapshot().notes.len(), notes, "nobody is told of a box");
     }
     let mut odd = world.tenant.keep(u, c, &card.id, &value, &["1"]);
@@ -134,7 +134,7 @@ async fn all_none_and_forged_boxes_change_nothing(on: On) {
         On::Slack => odd.body["state"] = json!({ "values": {} }),
     }
     world.push_unreadable(&odd).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.review_of(&card).await["status"], "pending");
     assert_eq!(world.titled(c, "计划确认"), 1);
     world.tap(u, c, &card, "approve", None).await.done("已确认");
@@ -166,7 +166,7 @@ async fn one_new_version_follows_however_often_it_is_pressed(on: On) {
     );
     world.push(&press).await;
     world.push(&other).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.titled(c, "计划确认"), 2);
     assert_eq!(world.review_of(&new).await["steps"].as_array().unwrap().len(), 2);
     keep(&world, boss, c, &new, &["2"]).await.done("修改意见已收到");
@@ -179,7 +179,7 @@ async fn one_new_version_follows_however_often_it_is_pressed(on: On) {
         })
         .await;
     assert!(last.button("keep_steps").is_none(), "one step is no choice");
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.review_of(&last).await["plan_version"], 3);
     world.tap(u, c, &last, "approve", None).await.done("已确认");
     world.hears(c, "全部完成").await;
@@ -212,7 +212,7 @@ async fn a_plan_in_plan_mode_can_be_made_smaller(on: On) {
     let asked = world.model.seen_of(TASK).len();
     keep(&world, u, c, &card, &["2", "3"]).await.done("修改意见已收到");
     let new = world.card_after(c, &card).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.model.seen_of(TASK).len(), asked);
     world.tap(u, c, &new, "approve", None).await.done("已确认");
     let brief = world
@@ -221,7 +221,7 @@ async fn a_plan_in_plan_mode_can_be_made_smaller(on: On) {
         .to_string();
     assert!(brief.contains("写报告") && !brief.contains("读取笔记"), "{brief}");
     world.say(u, c, "/stop", GROUP).await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -236,7 +236,7 @@ async fn a_long_plan_is_shown_whole(on: On) {
     assert!(contents.iter().all(|content| card.words().contains(content)), "{}", card.words());
     assert_eq!(card.button("keep_steps").is_some(), on == On::Lark);
     world.tap(u, c, &card, "cancel", None).await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -250,6 +250,6 @@ async fn odd_ids_are_not_offered(on: On) {
     let card = world.plan_card(c).await;
     assert!(card.button("keep_steps").is_none() && card.button("approve").is_some());
     world.tap(u, c, &card, "cancel", None).await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }

@@ -165,7 +165,7 @@ async fn words_handed_over_at_the_limit_do_not_hold_up_its_refusal(on: On) {
     gate.open();
     assert_eq!(world.api.turn_in(c, "paused").await["gate"]["kind"], "budget");
     world.say(u, c, "快一点", GROUP).await;
-    world.quiet().await;
+    world.caught_up().await;
     world.chat.release("reply");
     world.hears(c, "已转给").await;
     let card = world.card_titled(c, "还要继续吗？").await;
@@ -202,7 +202,7 @@ async fn a_model_that_only_talks_is_nudged_five_times(on: On) {
     let world = World::start_on(on, &[], in_order(vec![planned("读", READ), say("我在想。")])).await;
     world.say(u, c, "读", GROUP).await;
     let card = world.plan_card(c).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(
         (world.model.seen_of("读").len(), &world.review_of(&card).await["status"]),
         (1, &json!("pending")),

@@ -180,7 +180,7 @@ async fn a_plan_cancelled_by_text_is_over(on: On) {
     let card = world.repainted(&card, "已取消").await;
     assert!(card.button("approve").is_none());
     world.hears(c, "不会再执行任何操作").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.file("report.md"), world.model.seen_of("整理笔记").len()), (None, 1));
     world.end().await;
 }
@@ -198,7 +198,7 @@ async fn a_plan_cancelled_by_button_is_over(on: On) {
         .await
         .told("已经处理过了：已取消")
         .await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.file("report.md"), world.model.seen_of("整理笔记").len()), (None, 1));
     world.end().await;
 }
@@ -238,7 +238,7 @@ async fn unmentioned_words_in_a_group_do_not_count_except_ok(on: On) {
     for words in ["好的", "取消", "写到 report-v2.md", "OK?", "同意"] {
         world.say(u, c, words, ASIDE).await;
     }
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.review_of(&card).await["status"], "pending");
     assert_eq!((world.posts(c), world.turns_in(c).await.len()), (posts, 1));
     world.say(u, c, "ok!", ASIDE).await;
@@ -334,7 +334,7 @@ async fn a_word_beside_two_waiting_plans_is_asked_about(on: On) {
         "{}",
         which.words()
     );
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.continuations(), 0);
     world.say(u, c, "OK", topic("omt_b")).await;
     world.hears(c, "好了").await;

@@ -91,7 +91,7 @@ async fn a_question_is_the_requesters_and_stop_ends_it(on: On) {
     world.say(u, c, "/stop", GROUP).await;
     world.api.turn_in(c, "cancelled").await;
     world.repainted(&card, "已取消").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.model.seen_of("整理").len(), 1);
     world.end().await;
 }
@@ -109,7 +109,7 @@ async fn a_bare_mention_is_greeted_and_never_decides(on: On) {
     let posts = world.posts(c);
     world.say(u, c, " ！", GROUP).await;
     world.say(u, c, "", reply(&card.id)).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.review_of(&card).await, world.posts(c)), (before, posts));
     world.end().await;
 }
@@ -145,7 +145,7 @@ async fn an_attachment_is_never_an_ok(on: On) {
             (seen.in_chat(on.direct("p1")).filter(|m| told(&m.words())).count() == 3).then_some(())
         })
         .await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(
         (world.review_of(&card).await, world.turns_in(on.direct("p1")).await.len()),
         (before, 1)

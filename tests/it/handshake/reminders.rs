@@ -54,7 +54,7 @@ async fn at_half_of_the_time_those_who_may_decide_are_reminded_once(on: On) {
     world.say(u, c, TASK, GROUP).await;
     let card = world.plan_card(c).await;
     world.clock.advance(30 * MINUTE - Duration::from_millis(1));
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.count(c, WAITS), 0, "not before the time");
     world.clock.advance(Duration::from_millis(1));
     let told = world.hears(c, WAITS).await;
@@ -66,7 +66,7 @@ async fn at_half_of_the_time_those_who_may_decide_are_reminded_once(on: On) {
         On::Slack => assert_eq!(told.reply_to, card.reply_to, "in the thread of the card"),
     }
     world.clock.advance(20 * MINUTE);
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.count(c, WAITS), 1, "once");
     assert_eq!(
         event_types(&world, c).await,
@@ -134,7 +134,7 @@ async fn nobody_is_reminded_after_the_decision(on: On) {
     world.tap(u, c, &card, "cancel", None).await;
     world.api.turn_in(c, "cancelled").await;
     world.clock.advance(31 * MINUTE);
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.count(c, WAITS), 0);
     world.end().await;
 }
@@ -155,11 +155,11 @@ async fn a_reminder_that_waits_to_be_sent_is_dropped_with_the_decision(on: On) {
     world
         .seen("the reminder that is refused", |seen| (seen.count("reply") > 1).then_some(()))
         .await;
-    world.quiet().await;
+    world.caught_up().await;
     world.tap(u, c, &card, "cancel", None).await.done("已取消");
     world.api.turn_in(c, "cancelled").await;
     world.clock.advance(5 * MINUTE);
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.count(c, WAITS), 0, "it came to nothing");
     assert_eq!(stored(&world, "SELECT kind FROM audit WHERE kind = 'reminded'").await.len(), 1);
     world.end().await;
@@ -172,7 +172,7 @@ async fn without_reminders_none_comes(on: On) {
     world.say(u, c, TASK, GROUP).await;
     world.plan_card(c).await;
     world.clock.advance(59 * MINUTE);
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.count(c, WAITS), 0);
     world.end().await;
 }

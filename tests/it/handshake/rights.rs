@@ -119,7 +119,7 @@ async fn another_members_ok_is_refused_in_place(on: On) {
     }
     // A bare OK among people who talk to each other is not even refused.
     world.say(u2, c, "OK", ASIDE).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.review_of(&card).await, before);
     assert_eq!((world.count(c, "没有生效"), world.turns_in(c).await.len()), (2, 1));
     assert_eq!((world.file("report.md"), world.model.seen_of("整理笔记").len()), (None, 1));
@@ -158,7 +158,7 @@ async fn two_different_people_are_needed_and_nobody_counts_twice(on: On) {
     world.say(u1, c, "OK", reply(&card.id)).await;
     world.hears(c, "1/2").await;
     world.repainted(&card, "需要 2 人确认，已有 1 人").await;
-    world.quiet().await;
+    world.caught_up().await;
     let review = world.review_of(&card).await;
     assert_eq!(
         (&review["status"], review["votes"].as_array().unwrap().len()),
@@ -348,7 +348,7 @@ async fn bots_never_decide(on: On) {
     }
     // Our own echo, even if the platform called us a user.
     world.push(&says(on.bot())).await;
-    world.quiet().await;
+    world.caught_up().await;
     let review = world.review_of(&card).await;
     assert_eq!((&review["status"], &review["votes"]), (&json!("pending"), &json!([])));
     assert_eq!(world.turns_in(c).await.len(), 1);
@@ -370,7 +370,7 @@ async fn words_to_somebody_else_are_not_for_us() {
     });
     event.body["event"]["message"]["mentions"][0]["id"]["open_id"] = json!(U2);
     world.push(&event).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.posts(C), world.turns_in(C).await.len()), (0, 0));
     world.end().await;
 }

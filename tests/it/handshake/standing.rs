@@ -131,7 +131,7 @@ async fn an_allowed_call_does_not_ask_again_in_its_chat(on: On) {
     world.repainted(&elsewhere, "已拒绝").await;
     let trail = stored(&world, "SELECT kind FROM audit WHERE kind LIKE 'standing%'").await;
     assert_eq!(trail, ["standing_grant_made"]);
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -183,7 +183,7 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     .await;
     assert_eq!(revoked.len(), 2);
     assert_eq!(revoked[0], u);
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -205,11 +205,11 @@ async fn a_rule_that_asks_and_the_setting_come_first(on: On) {
         assert!(card.button("approve_always").is_none(), "{set:?}: {}", card.words());
         world.tap(u, c, &card, "reject", None).await;
         world.repainted(&card, "已拒绝").await;
-        world.quiet().await;
+        world.caught_up().await;
         world.restart(&[unset]).await;
     }
     not_asked(&world, u, c, "写 a.md").await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -228,7 +228,7 @@ async fn those_who_may_not_decide_neither_make_nor_revoke_one(on: On) {
     assert_eq!(grants(&world).await[0]["revoked_at"], Value::Null);
     world.say(boss, c, "/grants revoke 1", GROUP).await;
     world.hears(c, "已撤销 1 号").await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -245,7 +245,7 @@ async fn a_forged_button_allows_nothing(on: On) {
     assert_eq!(actions(&world, "pending").await.len(), 1, "it waits as before");
     world.tap(u, c, &card, "approve", None).await.done("已确认");
     world.hears(c, "做完了").await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -263,7 +263,7 @@ async fn a_press_that_is_sent_again_makes_one_grant(on: On) {
     world.hears(c, "做完了").await;
     world.press(on.user("boss"), c, &card, &value, None).await.told("已经处理过").await;
     assert_eq!(grants(&world).await.len(), 1);
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -287,7 +287,7 @@ async fn one_call_has_one_grant(on: On) {
     let card = asked(&world, u, c, "写 a.md").await;
     world.tap(u, c, &card, "reject", None).await;
     world.repainted(&card, "已拒绝").await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -302,7 +302,7 @@ async fn only_an_own_right_allows_for_longer(on: On) {
     assert_eq!(grants(&world).await.len(), 0);
     world.tap(boss, c, &card, "approve", None).await.done("已");
     world.hears(c, "做完了").await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -318,7 +318,7 @@ async fn nobody_allows_their_own_calls_where_others_must_approve(on: On) {
     let own = asked(&world, boss, c, "写 a.md").await;
     world.tap(u, c, &own, "reject", None).await;
     world.repainted(&own, "已拒绝").await;
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }
 
@@ -336,6 +336,6 @@ async fn a_pattern_and_a_long_call_have_no_offer(on: On) {
         world.tap(u, c, &card, "reject", None).await;
         world.repainted(&card, "已拒绝").await;
     }
-    world.quiet().await;
+    world.caught_up().await;
     world.end().await;
 }

@@ -36,7 +36,7 @@ async fn dies_at_the_next_write(on: On, point: &str) -> Handshake {
     let asks = card(&hand.world, hand.chat).await;
     hand.press(&asks, "approve_always").await;
     hand.world.hears(hand.chat, "做完了").await;
-    hand.world.quiet().await;
+    hand.world.caught_up().await;
     hand.world.restart_process(Some(point));
     hand.world.say(hand.user, hand.chat, TASK, GROUP).await;
     hand.dies().await;

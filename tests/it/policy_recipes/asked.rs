@@ -62,7 +62,7 @@ async fn operations_with_two_people(on: On) {
     let c = on.chat("ops");
     let (ann, bob, cleo, other) = (on.user("ann"), on.user("bob"), on.user("cleo"), on.user("u9"));
     world.say(other, c, "发布", GROUP).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.turns_in(c).await.len(), 0);
     world.say(ann, c, "发布", GROUP).await;
     let plan = world.plan_card(c).await;
@@ -124,7 +124,7 @@ async fn a_night_on_which_somebody_is_there(on: On) {
     world.say(u, c, TASK, GROUP).await;
     let card = world.plan_card(c).await;
     world.clock.advance(11 * HOUR);
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.review_of(&card).await["status"], "pending");
     for stranger in [u, on.user("u9")] {
         world.tap(stranger, c, &card, "approve", None).await.told("没有生效").await;
@@ -156,11 +156,11 @@ async fn a_night_on_which_nobody_is_there(on: On) {
     let world = night(on, reporter).await;
     world.say(u, c, TASK, GROUP).await;
     let card = world.plan_card(c).await;
-    world.quiet().await;
+    world.caught_up().await;
     let posts = world.posts(c);
     world.clock.advance(11 * HOUR);
     world.hears(c, "还在等待").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.posts(c), world.count(c, "还在等待")), (posts + 1, 1), "one reminder");
     world.clock.advance(HOUR + Duration::from_secs(60));
     world.hears(c, "等待超时").await;
@@ -171,7 +171,7 @@ async fn a_night_on_which_nobody_is_there(on: On) {
     world.clock.advance(3 * HOUR);
     world.tap(ann, c, &lapsed, "ask_again", None).await.done("已再次发起");
     let new = world.card_after(c, &card).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.model.seen_of(TASK).len(), world.file("report.md")), (asked, None));
     world.tap(ann, c, &new, "approve", None).await.done("已确认");
     world.hears(c, "全部完成").await;
@@ -185,7 +185,7 @@ async fn a_call_that_nobody_answers_at_night(on: On) {
     let world = night(on, in_order(vec![writes(&["a.md"]), say("好了")])).await;
     world.say(u, c, "写", GROUP).await;
     let card = asking(&world, c, "a.md").await;
-    world.quiet().await;
+    world.caught_up().await;
     world.clock.advance(11 * HOUR);
     world.tap(u, c, &card, "approve", None).await.told("没有生效").await;
     world.clock.advance(HOUR + Duration::from_secs(60));
@@ -268,7 +268,7 @@ async fn guests_are_nobody_elsewhere(on: On) {
     let (c, u, guest) = (on.chat("c1"), on.user("u1"), on.user("guest"));
     let world = cooked(on, GUESTS, &[], reporter).await;
     guest_says(&world, guest, c, TASK, GROUP).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.turns_in(c).await.len(), 0);
     world.say(u, c, TASK, GROUP).await;
     let card = world.plan_card(c).await;

@@ -99,7 +99,7 @@ impl Race {
             async move { (round, acted.await.ok()) }
         });
         let acted: Vec<_> = stream::iter(acts).buffer_unordered(self.abreast).collect().await;
-        self.world.quiet().await;
+        self.world.caught_up().await;
         let mut outcomes = BTreeMap::<String, usize>::new();
         let mut violations = 0;
         for (round, acted) in acted {

@@ -62,7 +62,7 @@ profiles:
         card.words()
     );
     world.tap(u1, ops, &card, "approve", None).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(
         world.review_of(&card).await["status"],
         "pending",
@@ -120,7 +120,7 @@ async fn a_review_that_waits_keeps_the_profile_it_began_under(on: On) {
     logged(&mut world, "in force for every turn that starts now: profiles").await;
     world.tap(u1, c, &card, "approve", None).await;
     world.tap(boss, c, &card, "approve", None).await;
-    world.quiet().await;
+    world.caught_up().await;
     let review = world.review_of(&card).await;
     assert_eq!(
         (&review["status"], &review["quorum"]),

@@ -71,7 +71,7 @@ async fn a_repeated_delivery_is_the_same_press() {
         assert_eq!(notice(&drawn_after(&world, boss, &event).await), "已确认，开始执行。");
     }
     world.hears(c, "全部完成").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((world.continuations(), world.count(c, "全部完成")), (1, 1));
     world.end().await;
 }

@@ -38,12 +38,12 @@ async fn hundreds_at_once_arrive_once_each(on: On) {
         questions = eventually("another question to the model", more).await;
     }
     rests(&world).await;
-    // What is posted follows by the platform's rates, and nobody waits for it here.
+    // What is posted follows by the platform's rates, and nobody waits for it here. How often the model was asked is not counted: on a starved
+    // machine a lease runs out, and the task is asked about again.
     for name in &names {
         let turns = world.api.get(&format!("/api/v1/turns?chat={}", on.direct(name))).await;
         assert_eq!(turns["items"].as_array().unwrap().len(), 1, "{name}: {turns}");
     }
-    assert_eq!(world.model.seen().len(), EVENTS);
     assert_eq!((world.sockets().redelivered(), world.sockets().opened()), (0, 2));
     world.end().await;
 }

@@ -80,7 +80,7 @@ async fn too_many_connections_are_not_made_more() {
     links[1].disconnect("too_many_websockets");
     opens(&world, 0).await;
     stands(&world, "degraded", "more connections than the platform allows").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((asked(&world), world.sockets().open()), (2, 0));
     world.end().await;
 }

@@ -37,7 +37,7 @@ async fn a_refusal_waits_for_a_change_of_the_settings(on: On) {
     }
     world.sockets().drop_all();
     stands(&world, "failed", code).await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(asked(&world), 4, "each connection asked once");
     edit(&world);
     opens(&world, 2).await;
@@ -70,7 +70,7 @@ async fn a_socket_mode_that_is_off_is_told() {
         link.disconnect("link_disabled");
     }
     stands(&world, "failed", "switch it on in the app's settings, under Socket Mode").await;
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!((asked(&world), world.sockets().open()), (2, 0));
     edit(&world);
     opens(&world, 2).await;
@@ -113,7 +113,7 @@ async fn larks_refusals_by_their_codes() {
         })
         .await;
         stands(&world, status, words).await;
-        world.quiet().await;
+        world.caught_up().await;
         assert_eq!((asked(&world), world.sockets().open()), (2, 0), "{words}");
         world.end().await;
     }

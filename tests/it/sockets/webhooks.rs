@@ -39,7 +39,7 @@ async fn webhooks_take_nothing(on: On) {
             }
         }
     }
-    world.quiet().await;
+    world.caught_up().await;
     assert_eq!(world.posts(on.direct("p1")), 0, "something was taken");
     assert!(world.turns_in(on.direct("p1")).await.is_empty());
     world.end().await;

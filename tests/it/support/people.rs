@@ -233,9 +233,9 @@ impl World {
         self.push(&self.tenant.thumb(user, chat, message, thumb, true)).await;
     }
 
-    /// Comes back when all that was sent before has been triaged, and tasks among it begun: a passer-by's task, asked for
-    /// now in a place of its own, has been answered.
-    pub async fn quiet(&self) {
+    /// Comes back when all that was sent before has been triaged, and tasks among it begun: a passer-by's task, asked for now in a place of its
+    /// own, has been answered. Tasks may still run; `support::quiet::quiet` waits for their ends.
+    pub async fn caught_up(&self) {
         let before = self.passed().await;
         self.model.script("路过", Script::new().text("走好"));
         let (status, body) = self
