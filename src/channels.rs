@@ -2,6 +2,7 @@
 
 mod answer;
 mod file_stream;
+mod memory;
 mod rates;
 mod signature;
 mod socket;
@@ -230,6 +231,14 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// # Errors
     /// As for [`Channel::deliver`].
     fn read_answered<'a>(&'a self, answered: &'a str, bot: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, DeliveryError>>;
+
+    /// What is known of a file that a person sent, asked over the network where its message named the id alone.
+    ///
+    /// # Errors
+    /// As for [`Channel::deliver`].
+    fn describe_file(&self, file: FileRef) -> BoxFuture<'_, Result<FileRef, DeliveryError>> {
+        Box::pin(std::future::ready(Ok(file)))
+    }
 
     /// Begins to fetch a file that a person sent.
     ///

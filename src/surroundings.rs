@@ -23,6 +23,8 @@ use crate::lanes::{Request, Surroundings};
 
 /// Time for reading what was said. A task does not wait longer.
 const READING: Duration = Duration::from_secs(5);
+/// A mention's other event, which names its files, comes within this time.
+const OTHER_EVENT: Duration = Duration::from_secs(1);
 /// In a chat of two, files that came without words belong to the words that follow within this time (milliseconds).
 const FILES_BEFORE_WORDS_MS: i64 = 10 * 60 * 1000;
 /// How many messages of such a chat are looked through for them.
@@ -99,6 +101,7 @@ impl PlatformSurroundings {
     async fn read(&self, channel: &dyn Channel, own: &ChannelLive, request: Request<'_>) -> Found {
         let kind = request.conversation.channel.as_str();
         let direct = request.message.chat_type == ChatType::Direct;
+        let other_event_by = Instant::now() + OTHER_EVENT;
         let mut found = Found::default();
         found.context.quoted.clone_from(&request.message.quoted);
         let most = if direct { LOOKED_THROUGH } else { own.context_messages };
@@ -127,9 +130,14 @@ impl PlatformSurroundings {
             }
         };
         let (page, answered) = tokio::join!(page, answered);
+        if request.message.files_follow && request.message.files.is_empty() && !page.as_ref().is_ok_and(|page| page.request.is_some()) {
+            // The files reach the task that waits, and it is gathered again.
+            tokio::time::sleep_until(other_event_by).await;
+        }
         let mut missing = Vec::new();
         match page {
             Ok(page) => found.take(page, direct, request),
+            Err(error) if direct => missing.push(unread(kind, "files that may have been sent right before the request", &error)),
             Err(error) => missing.push(unread(kind, "the messages before the request", &error)),
         }
         match answered {
@@ -147,9 +155,7 @@ impl PlatformSurroundings {
         let known = |message: &ChatMessage| found.context.answered.iter().any(|one| !one.id.is_empty() && one.id == message.id);
         let before: Vec<ChatMessage> = found.context.before.iter().filter(|message| !known(message)).cloned().collect();
         found.context.before = before;
-        if !direct || !request.message.replies_to.is_empty() {
-            found.context.missing = (!missing.is_empty()).then(|| missing.join("; "));
-        }
+        found.context.missing = (!missing.is_empty()).then(|| missing.join("; "));
         let mut own_files = request.message.files.clone();
         own_files.append(&mut found.files);
         found.files = distinct(own_files);

@@ -1,5 +1,6 @@
 //! One call to a platform's API, read to its end: what both clients do before they look at what the platform says.
 
+use std::error::Error;
 use std::time::Duration;
 
 use reqwest::header::HeaderMap;
@@ -66,11 +67,11 @@ fn asked_wait(headers: &HeaderMap, names: &[&str]) -> Option<Duration> {
     })
 }
 
-/// A transport error by its kind only: its text may hold the URL.
+/// A transport error by its kind and its cause, such as a certificate: the error's own text may hold the URL.
 pub(super) fn unreachable(platform: &str, error: &reqwest::Error) -> DeliveryError {
     DeliveryError::Retry {
         reason: if error.is_connect() {
-            format!("no connection to {platform}")
+            format!("no connection to {platform}: {}", cause(error))
         } else if error.is_timeout() {
             format!("{platform} did not answer in time")
         } else {
@@ -79,6 +80,18 @@ pub(super) fn unreachable(platform: &str, error: &reqwest::Error) -> DeliveryErr
         after: None,
         uncertain: !error.is_connect(),
     }
+}
+
+/// The first cause of an error.
+fn cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    while let Some(earlier) = cause.and_then(Error::source) {
+        cause = Some(earlier);
+    }
+    cause.map_or_else(
+        || String::from("no cause is known"),
+        |error| harmless(&error.to_string(), |_| false),
+    )
 }
 
 /// The platform's words for the log: one line, capped, without queries of URLs and without what `is_secret` takes for a token. They may

@@ -121,6 +121,7 @@ impl Content {
             truncated: end.is_some(),
             files: self.files,
             quoted: self.quoted,
+            files_follow: false,
         }
     }
 }

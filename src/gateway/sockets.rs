@@ -32,8 +32,6 @@ const LONG_LIFE: Duration = Duration::from_secs(60);
 const REFUSED_PAUSE: Duration = Duration::from_secs(300);
 /// The shortest pause while other processes have all connections of the app; it is up to twice as long.
 const CROWDED_PAUSE: Duration = Duration::from_secs(30);
-/// How long the decision about a press may take. The platform shows an error of its own before; the acknowledgement still counts.
-const CLICK_TIME: Duration = Duration::from_secs(5);
 
 /// Keeps one connection to `platform` until `stop`.
 pub(super) async fn keep_socket(gateway: Gateway, platform: Arc<dyn SocketPlatform>, stop: CancellationToken) {
@@ -296,8 +294,8 @@ async fn serve(gateway: &Gateway, kind: ChannelKind, socket: Socket, signals: Si
 async fn handle_event(gateway: Gateway, kind: ChannelKind, received: Result<SocketReceived, Refusal>) -> SocketAnswer {
     let channel = kind.as_str();
     let taken = match received {
-        Ok(SocketReceived::Slack(received)) => intake::slack(&gateway, received, CLICK_TIME).await,
-        Ok(SocketReceived::Lark(received)) => intake::lark(&gateway, received, CLICK_TIME).await,
+        Ok(SocketReceived::Slack(received)) => intake::slack(&gateway, received).await,
+        Ok(SocketReceived::Lark(received)) => intake::lark(&gateway, received).await,
         Err(refusal) => Err(intake::refused(&gateway, channel, "socket", None, refusal)),
     };
     let (outcome, answer) = match taken {

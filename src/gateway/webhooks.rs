@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -19,9 +19,6 @@ use super::intake::{self, Outcome, refused};
 use super::linger::Lingering;
 use super::state::Gateway;
 
-/// The platform shows an error of its own after three seconds.
-const CLICK_TIME: Duration = Duration::from_secs(2);
-
 /// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
 pub(super) async fn lark(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
     let (request, body) = request.into_parts();
@@ -35,7 +32,7 @@ async fn take_lark(gateway: &Gateway, request: &Parts, body: Lingering) -> Resul
     let body = read_push(gateway, &request.headers, body, hook.unsigned_limit(&request.headers)).await?;
     let received = body.and_then(|body| hook.receive(&request.headers, &body, gateway.machine_clock.now()));
     let received = received.map_err(|refusal| refused(gateway, "lark", request.uri.path(), peer(request), refusal))?;
-    let (outcome, answer) = intake::lark(gateway, received, CLICK_TIME).await?;
+    let (outcome, answer) = intake::lark(gateway, received).await?;
     Ok((outcome, Json(answer.unwrap_or_else(|| json!({}))).into_response()))
 }
 
@@ -52,7 +49,7 @@ async fn take_slack(gateway: &Gateway, request: &Parts, body: Lingering) -> Resu
     let body = read_push(gateway, &request.headers, body, hook.unsigned_limit(&request.headers)).await?;
     let received = body.and_then(|body| hook.receive(&request.headers, &body, gateway.machine_clock.now()));
     let received = received.map_err(|refusal| refused(gateway, "slack", request.uri.path(), peer(request), refusal))?;
-    let (outcome, answer) = intake::slack(gateway, received, CLICK_TIME).await?;
+    let (outcome, answer) = intake::slack(gateway, received).await?;
     // Nothing in the answer closes a form.
     let answer = answer.map_or_else(|| StatusCode::OK.into_response(), |body| Json(body).into_response());
     Ok((outcome, answer))

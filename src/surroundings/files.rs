@@ -67,6 +67,10 @@ impl PlatformSurroundings {
         let until = Instant::now() + FETCHING;
         let full = !files.is_empty() && self.is_full(request.inbox_id).await;
         for (place, file) in files.into_iter().take(MAX_FILES + MAX_TOLD).enumerate() {
+            let file = match max_mb > 0 && place < MAX_FILES {
+                true => described(channel, request, file, until).await,
+                false => file,
+            };
             let show = vision && gathered.pictures.len() < MAX_PICTURES && is_image(&file);
             let taken = match self.refusal(&file, place, max_mb, show, room) {
                 Some(problem) => Err(problem),
@@ -161,6 +165,18 @@ impl PlatformSurroundings {
             }
             Err(_) => true,
         }
+    }
+}
+
+/// The file as the platform describes it. What it does not describe is asked for as it was named.
+async fn described(channel: &dyn Channel, request: Request<'_>, file: FileRef, until: Instant) -> FileRef {
+    match timeout_at(until, channel.describe_file(file.clone())).await {
+        Ok(Ok(described)) => described,
+        Ok(Err(error)) => {
+            warn!(inbox = request.inbox_id, %error, "a file of a request was not described");
+            file
+        }
+        Err(_) => file,
     }
 }
 

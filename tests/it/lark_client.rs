@@ -41,7 +41,7 @@ impl Bench {
             encrypt_key: None,
         };
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let client = LarkClient::new(&secrets, templates(), http, clock.clone());
+        let client = LarkClient::new(&secrets, templates(), http, &clock);
         Self { lark, client, clock }
     }
 

@@ -28,6 +28,7 @@ fn message(text: &str, chat_type: ChatType) -> InboundMessage {
         truncated: false,
         files: Vec::new(),
         quoted: Vec::new(),
+        files_follow: false,
     }
 }
 

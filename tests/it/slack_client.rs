@@ -7,7 +7,7 @@ use std::time::Duration;
 use countersign::channels::{Channel as _, Delivery, DeliveryError, FormContext, Receipt, SlackClient, revise_form};
 use countersign::config::{EventDelivery, SlackSecrets};
 use countersign_agent::domain::{
-    CardState, ChannelKind, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, OutboxOp, ReactionMark, TurnReason,
+    CardState, ChannelKind, Clock, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, OutboxOp, ReactionMark, TurnReason,
 };
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ impl Bench {
             bot_token: SecretString::from(token),
         };
         let http = reqwest::Client::builder().no_proxy().build().unwrap();
-        let client = SlackClient::new(&secrets, templates(), http);
+        let client = SlackClient::new(&secrets, templates(), http, &Clock::system());
         Self { slack, client }
     }
 

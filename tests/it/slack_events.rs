@@ -61,13 +61,18 @@ fn threads() {
     }
 }
 
-/// B8: a mention in a channel comes twice; both say the same message in the same place, whichever comes first.
+/// B8: a mention in a channel comes twice; both say the same message in the same place, whichever comes first. The mention alone never names
+/// files.
 #[test]
 fn mention_and_message_are_one() {
     let mention = without(with(message_event(), "/event/type", json!("app_mention")), "/event/channel_type");
     let mention = with(mention, "/event_id", json!("Ev2"));
-    let (one, two) = (inbound(push(&message_event())), inbound(push(&mention)));
+    let (one, mut two) = (inbound(push(&message_event())), inbound(push(&mention)));
     assert_ne!(one.event_key, two.event_key);
+    match &mut two.body {
+        InboundBody::Message(message) => assert!(std::mem::take(&mut message.files_follow)),
+        other => panic!("{other:?}"),
+    }
     assert_eq!(
         (&one.message_key, &one.conversation, &one.body),
         (&two.message_key, &two.conversation, &two.body)

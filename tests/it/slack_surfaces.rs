@@ -1,5 +1,7 @@
 //! What Slack shows beside the messages: how a task stands, and what a person may ask for. Nothing depends on it.
 
+use std::time::Duration;
+
 use countersign_playground::{Fault, Posted, Snapshot, Words};
 use serde_json::{Value, json};
 
@@ -77,7 +79,7 @@ async fn a_thread_shows_what_is_under_way_of_any_task() {
         assert_eq!(statuses(), ["processing"], "{done} of two have ended");
         gate.open();
         world.hears(c, &format!("{task}做完了")).await;
-        world.quiet().await;
+        world.caught_up().await;
     }
     assert_eq!(statuses(), ["processing", "active"]);
     world.end().await;
@@ -135,6 +137,28 @@ async fn who_opens_the_chat_is_offered_prompts_once() {
     world.end().await;
 }
 
+/// reach §3: a workspace that refuses prompts is asked again an hour later, for the same person too: an admin may have added the scope.
+#[tokio::test]
+async fn refused_prompts_are_offered_again_after_an_hour() {
+    let world = World::frozen_on(ON, &[], reporter).await;
+    world.chat.fault("suggest", Fault::Error("missing_scope"));
+    let open = || {
+        let event = json!({ "user": ON.user("u1"), "channel": ON.direct("d1"), "tab": "messages", "event_ts": "1780000000.000100" });
+        world.tenant.other("app_home_opened", event)
+    };
+    let offers = |number| move |seen: &Snapshot| (seen.count("suggest") == number).then_some(());
+    world.push(&open()).await;
+    world.seen("the first offer", offers(1)).await;
+    world.push(&open()).await;
+    carried_out(&world).await;
+    crate::support::quiet::quiet(&world).await;
+    offers(1)(&world.chat.snapshot()).expect("one offer in this hour");
+    world.clock.advance(Duration::from_hours(1));
+    world.push(&open()).await;
+    world.seen("the second offer", offers(2)).await;
+    world.end().await;
+}
+
 /// reach §3: Slack's own stop button ends the task of the person who pressed it, in that thread. Other tasks of theirs go on, and those of other people;
 /// delivered again, it does nothing and says nothing.
 #[tokio::test]
@@ -168,12 +192,12 @@ async fn the_stop_button_ends_the_persons_task_of_that_thread() {
     world.push(&first).await;
     world.hears(c, "不会再执行任何操作").await;
     world.api.turn_in(c, "cancelled").await;
-    world.quiet().await;
+    world.caught_up().await;
     let posts = world.posts(c);
     world.push(&first).await;
     // Nobody stops the task of somebody else.
     world.push(&stop(ON.user("u9"), &roots[1])).await;
-    world.quiet().await;
+    world.caught_up().await;
     let mut stands: Vec<(Value, Value)> = world
         .turns_in(c)
         .await

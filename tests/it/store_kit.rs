@@ -158,6 +158,7 @@ pub(crate) fn message(event: &str, message_id: &str, place: &Conversation, sende
             truncated: false,
             files: Vec::new(),
             quoted: Vec::new(),
+            files_follow: false,
             replies_to: Vec::new(),
         }),
     }

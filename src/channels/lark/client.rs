@@ -8,7 +8,6 @@ mod reading;
 mod token;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark};
@@ -20,6 +19,7 @@ use serde_json::{Value, json};
 use super::{card::card, escape};
 use crate::channels::answer::CALL_TIMEOUT;
 use crate::channels::card::Surface;
+use crate::channels::memory::Memory;
 use crate::channels::plain::{TextMarkup, chat_text};
 use crate::channels::rates::Limiter;
 use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
@@ -35,6 +35,9 @@ const MAX_TEXT_BYTES: usize = 100_000;
 const MEMBERS_PAGE: usize = 50;
 const MEMBERS_PAGES: usize = 20;
 
+/// An app that may not have card entities is asked again after this time: an admin may have added the scope.
+const REFUSED_FOR: Duration = Duration::from_hours(1);
+
 /// Lark, outward.
 #[derive(Debug)]
 pub struct LarkClient {
@@ -45,15 +48,14 @@ pub struct LarkClient {
     limiter: Limiter,
     /// Our own messages name it as their sender.
     app_id: String,
-    /// The app may not have card entities. It asks for none before this moment.
-    no_entities_before: AtomicI64,
-    clock: Clock,
+    /// The app may not have card entities: Lark refused one lately.
+    no_entities: Memory<()>,
 }
 
 impl LarkClient {
     /// A client for the app of `secrets`. Nothing is asked over the network yet.
     #[must_use]
-    pub fn new(secrets: &LarkSecrets, templates: Arc<Templates>, http: reqwest::Client, clock: Clock) -> Self {
+    pub fn new(secrets: &LarkSecrets, templates: Arc<Templates>, http: reqwest::Client, clock: &Clock) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
             tokens: Tokens::new(secrets, http.clone(), clock.clone()),
@@ -61,8 +63,7 @@ impl LarkClient {
             templates,
             limiter: Limiter::default(),
             app_id: secrets.app_id.clone(),
-            no_entities_before: AtomicI64::new(0),
-            clock,
+            no_entities: Memory::new(REFUSED_FOR, clock),
         }
     }
 

@@ -79,7 +79,9 @@ impl LarkSockets {
             .post(format!("{}/callback/ws/endpoint", self.base_url))
             .header("locale", "zh")
             .json(&json!({"AppID": self.app_id, "AppSecret": self.app_secret.expose_secret()}));
-        let answer = call(request).await.map_err(not_opened)?;
+        let answer = call(request)
+            .await
+            .map_err(|refused| not_opened(refused.without(&self.app_secret)))?;
         let (data, nonsense) = (&answer["data"], |why: &str| DeliveryError::from(LarkFailure::nonsense(why)));
         let address = data["URL"].as_str().ok_or_else(|| nonsense("the endpoint names no URL"))?;
         let url = Url::parse(address).map_err(|_| nonsense("the endpoint names an odd URL"))?;

@@ -5,18 +5,17 @@
 
 mod answer;
 mod files;
-mod greeted;
 mod home;
 mod method;
-mod names;
 mod reading;
-mod refusals;
 mod search;
+mod session;
+mod surfaces;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, ChatMessage, Conversation, FileRef, Millis, Outbound, OutboxOp, ReactionMark, SessionStatus};
+use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Millis, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -24,21 +23,19 @@ use serde_json::{Value, json};
 
 use super::blocks::{BlockSet, SlackMessage, slack_message};
 use super::fallback::{fallback, whisper};
+use crate::channels::memory::Memory;
 use crate::channels::rates::Limiter;
 use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
 use crate::config::SlackSecrets;
 pub(super) use answer::SlackFailure;
-use greeted::Greeted;
 use method::Method;
-use names::Names;
-use refusals::{Feature, Refusals};
+use surfaces::{Feature, Surfaces};
 
 /// Pages of a chat that are looked through for a message of ours, and messages on each.
 const PAGES: usize = 3;
 const PAGE: usize = 100;
-
-/// Prompts that the platform takes.
-const MAX_PROMPTS: usize = 4;
+/// How long the name of a person counts.
+const NAME_AGE: Duration = Duration::from_hours(24);
 
 /// Slack, outward.
 #[derive(Debug)]
@@ -48,28 +45,27 @@ pub struct SlackClient {
     http: reqwest::Client,
     templates: Arc<Templates>,
     limiter: Limiter,
-    names: Names,
+    /// Names of people by their ids.
+    names: Memory<String, String>,
     /// The bot's own user id, once it was asked for.
     own: OnceLock<String>,
-    refusals: Refusals,
-    greeted: Greeted,
+    surfaces: Surfaces,
 }
 
 impl SlackClient {
     /// A client for the app of `secrets`. Nothing is asked over the network yet. `http` must not follow redirects:
     /// the token would go with them.
     #[must_use]
-    pub fn new(secrets: &SlackSecrets, templates: Arc<Templates>, http: reqwest::Client) -> Self {
+    pub fn new(secrets: &SlackSecrets, templates: Arc<Templates>, http: reqwest::Client, clock: &Clock) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
             token: secrets.bot_token.clone(),
             http,
             templates,
             limiter: Limiter::default(),
-            names: Names::default(),
+            names: Memory::new(NAME_AGE, clock),
             own: OnceLock::new(),
-            refusals: Refusals::default(),
-            greeted: Greeted::default(),
+            surfaces: Surfaces::new(clock),
         }
     }
 
@@ -187,7 +183,7 @@ impl SlackClient {
     /// same words in common blocks at once, and is not asked again.
     async fn show(&self, method: Method, delivery: &Delivery, content: &Outbound, body: Value) -> Result<Value, DeliveryError> {
         let (chat, team) = (&delivery.conversation.chat, &delivery.conversation.tenant);
-        let set = if self.refusals.has(Feature::Blocks, team) {
+        let set = if self.surfaces.lacks(Feature::Blocks, team) {
             BlockSet::Common
         } else {
             BlockSet::All
@@ -201,7 +197,7 @@ impl SlackClient {
         let answer = self.paced(method, chat, &with(&body, &message), BatchSizes::MAX_WAIT).await?;
         // Another refusal is about this one message.
         if refused.code.starts_with("invalid_blocks") {
-            self.refusals.note(Feature::Blocks, team, &refused.error);
+            self.surfaces.note_refusal(Feature::Blocks, team, &refused.error);
         }
         Ok(answer)
     }
@@ -236,62 +232,6 @@ impl SlackClient {
         match self.paced(Method::Unreact, chat, &body, BatchSizes::MAX_WAIT).await {
             Err(refused) if refused.code != "no_reaction" => Err(refused.error),
             _ => Ok(Receipt::default()),
-        }
-    }
-
-    /// Shows how the task of a thread stands. Nothing depends on it: what Slack does not take is not tried again.
-    async fn show_status(&self, delivery: &Delivery, status: SessionStatus) -> Result<Receipt, DeliveryError> {
-        let (chat, team) = (&delivery.conversation.chat, &delivery.conversation.tenant);
-        let thread = thread(delivery);
-        // A channel has no status of its own: what a slash command began there has no thread.
-        if self.refusals.has(Feature::Sessions, team) || (thread.is_none() && !chat.starts_with('D')) {
-            return Ok(Receipt::default());
-        }
-        let mut body = json!({"channel_id": chat, "status": status.as_str()});
-        if let Some(thread) = thread {
-            body["thread_ts"] = json!(thread);
-        }
-        match self
-            .paced(Method::SetSession, chat, &body, BatchSizes::MAX_WAIT)
-            .await
-            .map_err(|refused| refused.error)
-        {
-            Ok(_) => Ok(Receipt::default()),
-            Err(retry @ DeliveryError::Retry { .. }) => Err(retry),
-            Err(why @ DeliveryError::Forbidden(_)) => {
-                self.refusals.note(Feature::Sessions, team, &why);
-                Ok(Receipt::default())
-            }
-            Err(why @ (DeliveryError::Content(_) | DeliveryError::Gone(_))) => {
-                tracing::info!(%why, "the status of a task is not shown");
-                Ok(Receipt::default())
-            }
-        }
-    }
-
-    /// Offers `prompts` (title, message) to `user`, who has opened the chat with the bot. At most once a day, and it is not tried again.
-    pub async fn suggest(&self, place: &Conversation, user: &str, prompts: &[(String, String)]) {
-        let team = &place.tenant;
-        if self.refusals.has(Feature::Prompts, team) || !self.greeted.first_today(team, user) {
-            return;
-        }
-        let prompts: Vec<Value> = prompts
-            .iter()
-            .take(MAX_PROMPTS)
-            .map(|(title, message)| json!({"title": title, "message": message}))
-            .collect();
-        let mut body = json!({"channel_id": place.chat, "prompts": prompts});
-        if is_ts(&place.thread) {
-            body["thread_ts"] = json!(place.thread);
-        }
-        match self
-            .paced(Method::SetPrompts, &place.chat, &body, BatchSizes::MAX_WAIT)
-            .await
-            .map_err(|refused| refused.error)
-        {
-            Ok(_) => (),
-            Err(why @ DeliveryError::Forbidden(_)) => self.refusals.note(Feature::Prompts, team, &why),
-            Err(why) => tracing::info!(%why, "no prompts were suggested"),
         }
     }
 
@@ -447,6 +387,15 @@ impl Channel for SlackClient {
     /// A reply stands in a thread, whose messages [`Channel::read_chat`] gives.
     fn read_answered<'a>(&'a self, _answered: &'a str, _bot: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, DeliveryError>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn describe_file(&self, file: FileRef) -> BoxFuture<'_, Result<FileRef, DeliveryError>> {
+        Box::pin(async move {
+            match file.url {
+                Some(_) => Ok(file),
+                None => self.find_file(&file.id).await,
+            }
+        })
     }
 
     fn fetch_file<'a>(&'a self, file: &'a FileRef) -> BoxFuture<'a, Result<FileStream, DeliveryError>> {

@@ -247,7 +247,8 @@ fn message(mut origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackR
         None if beside.kind().is_some() => String::new(),
         None => return Err(UNREADABLE),
     };
-    let message = beside.said(&text, event.ts, chat_type, replies_to);
+    let mut message = beside.said(&text, event.ts, chat_type, replies_to);
+    message.files_follow = kind.kind == "app_mention" && message.files.is_empty();
     Ok(origin.inbound(chat, thread, sender, at, InboundBody::Message(message)))
 }
 

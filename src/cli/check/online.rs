@@ -56,7 +56,7 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tria
     let mut hosts = Vec::new();
     let lark = live.lark.enabled.then(|| {
         hosts.push(boot.lark.base_url.as_str());
-        LarkClient::new(&boot.lark, templates, http.for_url(&boot.lark.base_url), Clock::system())
+        LarkClient::new(&boot.lark, templates, http.for_url(&boot.lark.base_url), &Clock::system())
     });
     let slack_http = live.slack.enabled.then(|| {
         hosts.push(boot.slack.base_url.as_str());

@@ -26,6 +26,7 @@ fn message(text: &str, mentions: &[(&str, &str)]) -> InboundMessage {
         truncated: false,
         files: Vec::new(),
         quoted: Vec::new(),
+        files_follow: false,
     }
 }
 

@@ -99,6 +99,7 @@ pub(in crate::gateway) async fn accept(gateway: &Gateway, message: NewMessage) -
             truncated: false,
             files: Vec::new(),
             quoted: Vec::new(),
+            files_follow: false,
         }),
     };
     gateway.ledger.accept(&inbound).await?;

@@ -1,8 +1,6 @@
 //! Slack's events: a press is answered with nothing, since the card shows what came of it; what it cannot show goes to the
 //! one who pressed as a note.
 
-use std::time::Duration;
-
 use countersign_agent::domain::{ChannelKind, ClickTarget, Inbound, InboundBody, Locale, Notice};
 use serde_json::{Value, json};
 use tracing::{info, warn};
@@ -13,11 +11,11 @@ use crate::channels::{FormContext, SlackReceived as Received, form_errors, notic
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 
-/// Stores or decides what was read; see [`click`] for `time_limit`.
+/// Stores or decides what was read.
 ///
 /// # Errors
 /// When it could not be committed: the platform shall send it again.
-pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, time_limit: Duration) -> Result<Taken, ApiError> {
+pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received) -> Result<Taken, ApiError> {
     let live = gateway.settings.current();
     let locale = |chat: &str| live.in_chat(ChannelKind::Slack, chat).locale;
     match received {
@@ -55,7 +53,7 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, tim
             thread,
         } => {
             let locale = locale(&inbound.conversation.chat);
-            let answer = click(gateway, inbound.clone(), time_limit).await?;
+            let answer = click(gateway, inbound.clone()).await?;
             gateway.failpoint.reach("decision_written");
             // The answer does not wait for the note: it must be there in three seconds.
             tokio::spawn(follow_up(gateway.clone(), inbound, answer.notice, trigger_id, thread, locale));
@@ -64,7 +62,7 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received, tim
         Received::Submit(inbound) => {
             let locale = locale(&inbound.conversation.chat);
             let viewer = viewer(&inbound);
-            let answer = click(gateway, inbound, time_limit).await?;
+            let answer = click(gateway, inbound).await?;
             gateway.failpoint.reach("decision_written");
             if let Some(viewer) = viewer {
                 let text = notice_text(&gateway.templates, locale, &answer.notice);

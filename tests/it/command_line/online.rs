@@ -120,7 +120,7 @@ async fn larks_credentials_are_tried() {
     settings.push(("CHANNELS__LARK__BASE_URL", "http://127.0.0.1:1"));
     let ran = online(&settings).await;
     assert_eq!(ran.code, 1, "{ran:?}");
-    told(&ran.err, "online: channels.lark: no connection to Lark");
+    told(&ran.err, "online: channels.lark: no connection to Lark: Connection refused");
     told(&ran.err, "online: clock: warning: not compared");
 }
 

@@ -244,6 +244,61 @@ async fn a_chain_of_answers_and_a_bundle_are_read() {
         .map(|words| answered.find(words))
         .to_vec();
     assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{context}");
+    assert!(answered.contains(&format!("同学 ({})", on.user("qian"))), "{context}");
+    world.end().await;
+}
+
+/// reach.md §4: a name that does not come in time does not cost what was said: the id stands in its place.
+#[tokio::test]
+async fn slow_names_cost_no_context() {
+    let on = On::Slack;
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], |_| say("好的。")).await;
+    world.overhears(on.user("wang"), c, "周五前要交报告", ASIDE);
+    world.chat.hold("user");
+    world.say(u, c, "整理笔记", GROUP).await;
+    world.hears(c, "好的").await;
+    world.chat.release("user");
+    let context = block(&first_request(&world), "<chat-context>").unwrap();
+    assert!(context.contains(&format!("{}: 周五前要交报告", on.user("wang"))), "{context}");
+    world.end().await;
+}
+
+/// reach.md §5: Lark gives the names of those who spoke where it is asked for them.
+#[tokio::test]
+async fn authors_are_named_on_lark() {
+    let on = On::Lark;
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], |_| say("好的。")).await;
+    world.overhears(on.user("wang"), c, "周五前要交报告", ASIDE);
+    world.say(u, c, "整理笔记", GROUP).await;
+    world.hears(c, "好的").await;
+    let context = block(&first_request(&world), "<chat-context>").unwrap();
+    assert!(context.contains(&format!("同学 ({})", on.user("wang"))), "{context}");
+    world.end().await;
+}
+
+/// docs/using.md: a bundle that somebody forwarded before the request is read, with those in it; the newest two of many.
+#[tokio::test]
+async fn bundles_above_the_request_are_read() {
+    let on = On::Lark;
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], |_| say("好的。")).await;
+    for words in ["旧的报价", "供应商报价四万八", "合同下周签"] {
+        let mut bundle = world.message(on.user("zhao"), c, "", ASIDE);
+        bundle.body["event"]["message"]["message_type"] = json!("merge_forward");
+        bundle.body["event"]["message"]["content"] = json!("Merged and Forwarded Message");
+        world.lists(c, &bundle);
+        let mut inner = world.tenant.listed(&world.message(on.user("qian"), c, words, ASIDE));
+        inner["upper_message_id"] = json!(bundle.message_id);
+        world.chat.hear("elsewhere", None, inner);
+    }
+    world.say(u, c, "总结上面的转发", GROUP).await;
+    world.hears(c, "好的").await;
+    let context = block(&first_request(&world), "<chat-context>").unwrap();
+    let places: Vec<Option<usize>> = ["供应商报价四万八", "合同下周签"].map(|words| context.find(words)).to_vec();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{context}");
+    assert!(!context.contains("旧的报价"), "{context}");
     world.end().await;
 }
 

@@ -5,10 +5,11 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 use super::{block, file, first_request};
+use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::people::reply;
 use crate::support::platform::{On, on_both};
-use crate::support::quiet::heard;
+use crate::support::quiet::{heard, stored};
 use crate::support::world::{DIRECT, GROUP, To, World};
 
 on_both! {
@@ -316,6 +317,77 @@ async fn the_other_event_of_a_mention_brings_its_files() {
     world.chat.release("said_before");
     let block = answered(&world, GROUP).await;
     assert_eq!(world.file(path(&block)).as_deref(), Some("abc"));
+    world.end().await;
+}
+
+/// reach.md §4: a mention whose message is not looked up waits a second for its other event, which has its files.
+#[tokio::test]
+async fn a_mention_waits_for_its_files() {
+    let on = On::Slack;
+    let world = World::start_on(on, &[("CHAT__CONTEXT_MESSAGES", "0")], |_| say("好的。")).await;
+    let event = world.message(on.user("u1"), on.chat("c1"), "看看这个", GROUP);
+    let sent = file("a.txt", "text/plain", b"abc");
+    world.chat.put_file("F1", sent.clone());
+    let mut whole = world.tenant.with_files(event, &[("F1", &sent, world.slack().file_url("F1"))]);
+    let mut mention = whole.clone();
+    mention.body = whole.twin.take().unwrap();
+    mention.twin = None;
+    world.push(&mention).await;
+    eventually("the task is being prepared", || async {
+        let gathering = "SELECT CAST(COUNT(*) AS TEXT) FROM lanes WHERE gathering IS NOT NULL";
+        (stored(&world, gathering).await == ["1"]).then_some(())
+    })
+    .await;
+    world.push(&whole).await;
+    let block = answered(&world, GROUP).await;
+    assert_eq!(world.file(path(&block)).as_deref(), Some("abc"));
+    world.end().await;
+}
+
+/// docs/using.md: in a chat of two, files may be sent before the words. Where they cannot be looked for, the model is told.
+#[tokio::test]
+async fn files_before_the_words_that_cannot_be_looked_for_are_told() {
+    let on = On::Slack;
+    let world = World::start_on(on, &[], |_| say("好的。")).await;
+    world.chat.fault("said_before", Fault::Error("missing_scope"));
+    world.say(on.user("u1"), on.direct("d1"), "看看这个", DIRECT).await;
+    world.hears(on.direct("d1"), "好的").await;
+    let context = block(&first_request(&world), "<chat-context>").unwrap();
+    assert!(
+        context.contains("files that may have been sent right before the request"),
+        "{context}"
+    );
+    world.end().await;
+}
+
+/// reach.md §4: of a file of another workspace the event names the id alone. Its name, type and size are asked for, and count.
+#[tokio::test]
+async fn a_file_of_another_workspace_is_described_first() {
+    let on = On::Slack;
+    let world = World::start_on(on, &[("CHAT__MAX_FILE_MB", "1")], |_| say("好的。")).await;
+    let event = world.message(on.user("u1"), on.chat("c1"), "看看这两个", GROUP);
+    let (small, large) = (
+        file("报告.csv", "text/csv", b"a,b\n"),
+        file("big.bin", "application/x", &vec![7; (1 << 20) + 1]),
+    );
+    world.chat.put_file("F1", small.clone());
+    world.chat.put_file("F2", large.clone());
+    let url = |id| world.slack().file_url(id);
+    let mut event = world
+        .tenant
+        .with_files(event, &[("F1", &small, url("F1")), ("F2", &large, url("F2"))]);
+    for file in event.body["event"]["files"].as_array_mut().unwrap() {
+        *file = json!({ "id": file["id"], "file_access": "check_file_info" });
+    }
+    event.twin = None;
+    world.push(&event).await;
+    let block = answered(&world, GROUP).await;
+    assert!(block.contains("1. 报告.csv (text/csv, 4 bytes)"), "{block}");
+    assert!(
+        block.contains("2. big.bin") && block.contains("not taken: it is larger than 1 MB"),
+        "{block}"
+    );
+    assert_eq!(world.chat.snapshot().count("file"), 1, "the large one was not fetched");
     world.end().await;
 }
 

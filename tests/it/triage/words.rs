@@ -41,6 +41,7 @@ pub fn says(id: &str, sender: &str, text: &str) -> Words {
         truncated: false,
         files: Vec::new(),
         quoted: Vec::new(),
+        files_follow: false,
     };
     Words {
         inbound: inbound(id, sender, InboundBody::Message(body)),

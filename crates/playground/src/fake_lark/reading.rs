@@ -27,6 +27,16 @@ pub(super) struct ListQuery {
     page_size: usize,
     end_time: Option<i64>,
     page_token: Option<String>,
+    #[serde(default)]
+    with_sender_name: bool,
+}
+
+/// Query of one message.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MessageQuery {
+    #[serde(default)]
+    with_sender_name: bool,
 }
 
 /// `GET /im/v1/messages`: of a chat, what stands outside of threads; of a thread, all of it.
@@ -58,8 +68,9 @@ pub(super) async fn list(State(shared): State<Shared>, query: Result<Query<ListQ
     items.reverse();
     items.sort_by_key(|item| std::cmp::Reverse(created(item)));
     let from: usize = query.page_token.as_deref().and_then(|token| token.parse().ok()).unwrap_or(0);
-    let page: Vec<Value> = items.iter().skip(from).take(query.page_size).cloned().collect();
+    let mut page: Vec<Value> = items.iter().skip(from).take(query.page_size).cloned().collect();
     let end = from + page.len();
+    name_senders(&mut page, query.with_sender_name);
     finish(
         json!({ "has_more": end < items.len(), "page_token": end.to_string(), "items": page }),
         lost,
@@ -76,19 +87,33 @@ impl ListQuery {
     }
 }
 
+/// Senders have names only where they are asked for.
+fn name_senders(items: &mut [Value], wanted: bool) {
+    let senders = items.iter_mut().filter_map(|item| item["sender"].as_object_mut());
+    for sender in senders.filter(|_| !wanted) {
+        sender.remove("sender_name");
+    }
+}
+
 fn created(item: &Value) -> i64 {
     item["create_time"].as_str().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
 /// `GET /im/v1/messages/{id}`: the message, and what a forwarded bundle holds beside it.
-pub(super) async fn message(State(shared): State<Shared>, Path(id): Path<String>, headers: HeaderMap) -> Response {
+pub(super) async fn message(
+    State(shared): State<Shared>,
+    Path(id): Path<String>,
+    Query(query): Query<MessageQuery>,
+    headers: HeaderMap,
+) -> Response {
     let lost = match begin(&shared, "message", &headers, &json!({ "message": id })).await {
         Ok(lost) => lost,
         Err(answer) => return answer,
     };
     let memory = shared.stage.lock();
     let is_part = |item: &Value| item["message_id"] == id.as_str() || item["upper_message_id"].is_string();
-    let items: Vec<Value> = memory.heard.iter().map(|heard| heard.message.clone()).filter(is_part).collect();
+    let mut items: Vec<Value> = memory.heard.iter().map(|heard| heard.message.clone()).filter(is_part).collect();
+    name_senders(&mut items, query.with_sender_name);
     let ours = memory.posted(&id).map(|posted| {
         json!({
             "message_id": id, "msg_type": posted.kind, "create_time": posted.at.0.to_string(), "chat_id": posted.chat,

@@ -26,11 +26,15 @@ pub(super) fn listed(event: &Value) -> Value {
     let mentions: Vec<Value> = mentions
         .map(|one| json!({ "key": one["key"], "id": one["id"]["open_id"], "id_type": "open_id", "name": one["name"] }))
         .collect();
+    let sender = event["sender"]["sender_id"]["open_id"].as_str().unwrap_or_default();
     json!({
         "message_id": message["message_id"], "root_id": message["root_id"], "parent_id": message["parent_id"],
         "thread_id": message["thread_id"], "msg_type": message["message_type"], "create_time": message["create_time"],
         "chat_id": message["chat_id"], "deleted": false, "body": { "content": message["content"] }, "mentions": mentions,
-        "sender": { "id": event["sender"]["sender_id"]["open_id"], "id_type": "open_id", "sender_type": "user", "tenant_key": TENANT_KEY },
+        "sender": {
+            "id": sender, "id_type": "open_id", "sender_type": "user", "tenant_key": TENANT_KEY,
+            "sender_name": format!("{} 同学", sender.trim_start_matches("ou_")),
+        },
     })
 }
 

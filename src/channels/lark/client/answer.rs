@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reqwest::{RequestBuilder, StatusCode};
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 
 use crate::channels::DeliveryError;
@@ -44,6 +45,19 @@ impl LarkFailure {
             status: Some(status),
             error: classify(status, code, body["msg"].as_str().unwrap_or_default(), None),
         }
+    }
+
+    /// The same without `secret`: Lark may repeat what it was sent.
+    pub(in crate::channels::lark) fn without(mut self, secret: &SecretString) -> Self {
+        let secret = secret.expose_secret();
+        if !secret.is_empty() {
+            let (DeliveryError::Retry { reason, .. }
+            | DeliveryError::Content(reason)
+            | DeliveryError::Gone(reason)
+            | DeliveryError::Forbidden(reason)) = &mut self.error;
+            *reason = reason.replace(secret, "***");
+        }
+        self
     }
 
     /// The token was not accepted.
@@ -198,6 +212,16 @@ mod tests {
         ] {
             assert_eq!(class(status, code), expected, "{status} {code:?}");
         }
+    }
+
+    /// design: no secret reaches a log line, also where Lark repeats it.
+    #[test]
+    fn a_repeated_secret_is_left_out() {
+        let refused = || LarkFailure::of_answer(200, br#"{"code": 514, "msg": "auth failed for s3cret-0"}"#);
+        let error = refused().without(&SecretString::from("s3cret-0")).error.to_string();
+        assert!(error.contains("auth failed for ***") && !error.contains("s3cret"), "{error}");
+        let as_it_is = refused().without(&SecretString::from("")).error.to_string();
+        assert!(as_it_is.contains("auth failed for s3cret-0"), "{as_it_is}");
     }
 
     /// design: no secret and no query of a URL reaches a log line.

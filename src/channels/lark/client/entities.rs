@@ -1,10 +1,9 @@
 //! Cards that Lark keeps apart from their messages ("card entities"): a step that is done changes its element and sends nothing else.
 //! <https://open.feishu.cn/document/uAjLw4CM/ukTMukTMukTM/cardkit-v1/card/batch_update>
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use countersign_agent::domain::{Millis, Outbound, OutboxOp};
+use countersign_agent::domain::{Outbound, OutboxOp};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -19,8 +18,6 @@ const ROOM: Duration = Duration::from_secs(1);
 /// A card that was just made may be refused for a moment.
 const FRESH_TRIES: usize = 3;
 const FRESH_PAUSE: Duration = Duration::from_millis(300);
-/// An app that may not have them is asked again after this time: an admin may have added the scope.
-const REFUSED_FOR: Duration = Duration::from_hours(1);
 
 impl LarkClient {
     /// Is it a card whose steps are ticked one by one? A plan of one step is done with its answer; a copy is for deciding alone.
@@ -44,7 +41,7 @@ impl LarkClient {
         let OutboxOp::Post { content, .. } = &delivery.op else {
             return None;
         };
-        if self.clock.now() < Millis(self.no_entities_before.load(Ordering::Relaxed)) {
+        if self.no_entities.get(&()).is_some() {
             return None;
         }
         let card = card(&self.templates, delivery.locale, content)?;
@@ -67,9 +64,7 @@ impl LarkClient {
         let why = &refused.error;
         if !refused.is_unavailable() {
             tracing::info!(%why, "Lark made no card entity");
-        } else {
-            let until = self.clock.now().plus(REFUSED_FOR);
-            self.no_entities_before.store(until.0, Ordering::Relaxed);
+        } else if self.no_entities.note((), ()) {
             tracing::warn!(%why, "this app may not have card entities; cards are updated as a whole, and it is asked again in an hour");
         }
     }

@@ -22,6 +22,8 @@ const PAGE: usize = 50;
 const PAGES: usize = 3;
 /// How far a chain of answers is followed.
 const HOPS: usize = 5;
+/// Bundles among listed messages that are read: the newest.
+const BUNDLES: usize = 2;
 /// Messages of a forwarded bundle that are read, and how deep bundles lie in each other.
 const MAX_FORWARDED: usize = 50;
 const MAX_DEPTH: usize = 3;
@@ -45,18 +47,39 @@ impl LarkClient {
             Some(at) => at < until,
             None => false,
         };
-        let mut before: Vec<ChatMessage> = items
-            .iter()
-            .filter(is_before)
-            .filter_map(|item| self.message(item, look.bot))
-            .collect();
-        before.truncate(look.most);
+        // Newest first.
+        let listed = items.iter().filter(is_before).take(look.most);
+        let mut unfolded = 0;
+        let mut before: Vec<ChatMessage> = Vec::new();
+        for item in listed {
+            let mut bundle = Vec::new();
+            if item["msg_type"] == "merge_forward" && unfolded < BUNDLES {
+                unfolded += 1;
+                bundle = self.read_bundle(item, look.bot).await;
+            }
+            before.extend(bundle.into_iter().rev());
+            before.extend(self.message(item, look.bot));
+        }
         before.reverse();
         Ok(ChatPage {
             before,
             request: request.and_then(|item| self.message(item, look.bot)),
             quoted: Vec::new(),
         })
+    }
+
+    /// The messages of a listed bundle, oldest first. The list names the bundle alone.
+    async fn read_bundle(&self, bundle: &Value, bot: &str) -> Vec<ChatMessage> {
+        let mut found = Vec::new();
+        let Some(id) = bundle["message_id"].as_str().filter(|id| is_id(id)) else {
+            return found;
+        };
+        let url = format!("{}/open-apis/im/v1/messages/{id}", self.base_url);
+        match self.read(&url, &[with_names()]).await {
+            Ok(data) => self.unfold(data["items"].as_array().map_or(&[], Vec::as_slice), id, bot, 0, &mut found),
+            Err(error) => tracing::info!(%error, "a forwarded bundle was not read; the list names it"),
+        }
+        found
     }
 
     /// Newest first. A thread is listed to its end: it takes no range of time.
@@ -71,6 +94,7 @@ impl LarkClient {
             ("container_id", place.clone()),
             ("sort_type", String::from("ByCreateTimeDesc")),
             ("page_size", size.to_string()),
+            with_names(),
         ];
         if !look.in_thread {
             query.push(("end_time", (look.before.0 / 1000 + 1).to_string()));
@@ -99,7 +123,7 @@ impl LarkClient {
         for _ in 0..HOPS {
             let Some(id) = next.filter(|id| is_id(id)) else { break };
             let url = format!("{}/open-apis/im/v1/messages/{id}", self.base_url);
-            let data = match self.read(&url, &[]).await {
+            let data = match self.read(&url, &[with_names()]).await {
                 Ok(data) => data,
                 // The beginning of the chain may be gone, or out of sight. What was read counts.
                 Err(error) if chain.is_empty() => return Err(error),
@@ -208,6 +232,11 @@ impl LarkClient {
         let refusal = stream.beginning(MAX_REFUSAL).await?;
         Err(LarkFailure::of_answer(status, &refusal))
     }
+}
+
+/// Senders come with their names. The clients of the platform's maker know this parameter of both calls; the pages of the API leave it out.
+fn with_names() -> (&'static str, String) {
+    ("with_sender_name", String::from("true"))
 }
 
 fn created(item: &Value) -> Option<Millis> {

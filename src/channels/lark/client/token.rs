@@ -78,7 +78,7 @@ impl Tokens {
             .http
             .post(&self.url)
             .json(&json!({"app_id": self.app_id, "app_secret": self.app_secret.expose_secret()}));
-        let answer = send(request).await?;
+        let answer = send(request).await.map_err(|refused| refused.without(&self.app_secret))?;
         // Both stand at the top level, there is no `data`; `expire` counts seconds.
         let value = answer["tenant_access_token"].as_str().unwrap_or_default();
         if value.is_empty() {

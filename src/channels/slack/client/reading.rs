@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use reqwest::Url;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::method::Method;
 use super::{SlackClient, is_ts, search};
@@ -18,8 +19,9 @@ const WAIT: Duration = Duration::from_secs(2);
 /// Messages on a page of a thread, and pages. A thread is listed from its beginning, and its end is what matters.
 const THREAD_PAGE: usize = 200;
 const THREAD_PAGES: usize = 5;
-/// Names that are looked up for one task.
+/// Names that are looked up for one task, and the time for all of them.
 const NAMES: usize = 20;
+const NAMING: Duration = Duration::from_secs(2);
 /// Where Slack keeps files.
 const FILE_HOSTS: [&str; 2] = ["files.slack.com", "files.slack-gov.com"];
 
@@ -96,13 +98,17 @@ impl SlackClient {
         let mut unknown: Vec<String> = Vec::new();
         for message in messages.iter() {
             let id = &message.author;
-            if is_person(id) && self.names.known(id).is_none() && !unknown.contains(id) && unknown.len() < NAMES {
+            if is_person(id) && self.names.get(id).is_none() && !unknown.contains(id) && unknown.len() < NAMES {
                 unknown.push(id.clone());
             }
         }
-        join_all(unknown.iter().map(|id| self.look_up_name(id))).await;
+        // What is said counts more than a name: the id stands in the place of one that does not come in time.
+        let looked_up = join_all(unknown.iter().map(|id| self.look_up_name(id)));
+        if timeout(NAMING, looked_up).await.is_err() {
+            tracing::debug!("not all names came in time; ids stand in their place");
+        }
         for message in messages {
-            if let Some(name) = self.names.known(&message.author) {
+            if let Some(name) = self.names.get(&message.author) {
                 message.author = format!("{name} ({})", message.author);
             }
         }
@@ -119,7 +125,7 @@ impl SlackClient {
                     &user["name"],
                 ];
                 if let Some(name) = names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty()) {
-                    self.names.note(id, name);
+                    self.names.note(id.to_owned(), name.to_owned());
                 }
             }
             Err(refused) => tracing::debug!(error = %refused.error, "a name is not known; the id stands in its place"),
@@ -127,11 +133,11 @@ impl SlackClient {
     }
 
     pub(super) async fn open_file(&self, file: &FileRef) -> Result<FileStream, DeliveryError> {
-        let url = match &file.url {
-            Some(url) => url.clone(),
-            None => self.find_file(&file.id).await?,
-        };
-        let url = Url::parse(&url).ok().filter(|url| self.is_file_host(url));
+        let url = file
+            .url
+            .as_deref()
+            .and_then(|url| Url::parse(url).ok())
+            .filter(|url| self.is_file_host(url));
         let url = url.ok_or_else(|| DeliveryError::Gone(String::from("the file is not on a host of Slack's")))?;
         let request = self.http.get(url).bearer_auth(self.token.expose_secret());
         let stream = FileStream::open(request, "Slack").await?;
@@ -150,11 +156,11 @@ impl SlackClient {
         Ok(stream)
     }
 
-    /// Where a file is of which only the id is known.
-    async fn find_file(&self, id: &str) -> Result<String, DeliveryError> {
+    /// A file of which the event named the id alone.
+    pub(super) async fn find_file(&self, id: &str) -> Result<FileRef, DeliveryError> {
         let answer = self.paced(Method::FileInfo, "", &json!({"file": id}), WAIT).await?;
-        let found = files(&json!([answer["file"]])).pop().and_then(|file| file.url);
-        found.ok_or_else(|| DeliveryError::Gone(String::from("Slack names no place of the file")))
+        let found = files(&json!([answer["file"]])).pop();
+        found.ok_or_else(|| DeliveryError::Gone(String::from("Slack knows nothing of the file")))
     }
 
     /// Only Slack's own hosts get the token. A played Slack has its files beside its API.
