@@ -108,8 +108,15 @@ pub struct ChatLook<'a> {
     pub before: Millis,
     /// At most so many.
     pub most: usize,
+    /// Open forwarded bundles where the list holds only their names.
+    pub unfold: bool,
     /// The bot's own user id.
     pub bot: &'a str,
+}
+
+impl ChatLook<'_> {
+    /// Who looks waits five seconds. What is only added to the messages, such as names, ends before, so that it cannot cost them.
+    pub(in crate::channels) const ADDING_TIME: Duration = Duration::from_secs(4);
 }
 
 /// Messages of a chat.

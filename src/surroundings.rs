@@ -115,6 +115,8 @@ impl PlatformSurroundings {
                 request: request.message.message_id.as_deref(),
                 before: request.at,
                 most,
+                // In a chat of two the messages themselves are not shown.
+                unfold: !direct,
                 bot: request.bot,
             };
             let read = within(channel.read_chat(&look)).await;
@@ -130,7 +132,7 @@ impl PlatformSurroundings {
             }
         };
         let (page, answered) = tokio::join!(page, answered);
-        if request.message.files_follow && request.message.files.is_empty() && !page.as_ref().is_ok_and(|page| page.request.is_some()) {
+        if request.message.files_follow && !page.as_ref().is_ok_and(|page| page.request.is_some()) {
             // The files reach the task that waits, and it is gathered again.
             tokio::time::sleep_until(other_event_by).await;
         }

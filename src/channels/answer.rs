@@ -82,7 +82,7 @@ pub(super) fn unreachable(platform: &str, error: &reqwest::Error) -> DeliveryErr
     }
 }
 
-/// The first cause of an error.
+/// The deepest cause of an error.
 fn cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     while let Some(earlier) = cause.and_then(Error::source) {

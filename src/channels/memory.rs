@@ -29,7 +29,7 @@ impl<K: Eq + Hash, V: Clone> Memory<K, V> {
         }
     }
 
-    /// What was noted last under `key`, unless it is too old.
+    /// What is known under `key`.
     pub(super) fn get<Q>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,

@@ -146,11 +146,16 @@ pub(super) async fn keep_files(session: &mut Tx, copy: &InboxRow) -> Result<(), 
         return Ok(());
     };
     let mut inbound = task.inbound.clone();
-    if let InboundBody::Message(message) = &mut inbound.body
-        && message.files.is_empty()
-        && message.quoted.is_empty()
-    {
-        (message.files, message.quoted) = (files.clone(), quoted.clone());
+    if let InboundBody::Message(message) = &mut inbound.body {
+        message.files_follow = false;
+        if message.files.is_empty() {
+            message.files.clone_from(files);
+        }
+        if message.quoted.is_empty() {
+            message.quoted.clone_from(quoted);
+        }
+    }
+    if inbound != task.inbound {
         session.reword_task(task.id, &inbound).await?;
     }
     Ok(())

@@ -179,6 +179,7 @@ fn is_gathered_for(gathered: &Gathered, then: &Inbound, now: &Inbound) -> bool {
         if let (InboundBody::Message(now), InboundBody::Message(then)) = (&mut now.body, &then.body) {
             now.files.clone_from(&then.files);
             now.quoted.clone_from(&then.quoted);
+            now.files_follow = then.files_follow;
         }
         now
     };

@@ -67,12 +67,12 @@ impl PlatformSurroundings {
         let until = Instant::now() + FETCHING;
         let full = !files.is_empty() && self.is_full(request.inbox_id).await;
         for (place, file) in files.into_iter().take(MAX_FILES + MAX_TOLD).enumerate() {
-            let file = match max_mb > 0 && place < MAX_FILES {
+            let (file, unknown) = match max_mb > 0 && place < MAX_FILES {
                 true => described(channel, request, file, until).await,
-                false => file,
+                false => (file, None),
             };
             let show = vision && gathered.pictures.len() < MAX_PICTURES && is_image(&file);
-            let taken = match self.refusal(&file, place, max_mb, show, room) {
+            let taken = match unknown.or_else(|| self.refusal(&file, place, max_mb, show, room)) {
                 Some(problem) => Err(problem),
                 None if full => Err(FileProblem::NoRoom),
                 None => {
@@ -168,15 +168,15 @@ impl PlatformSurroundings {
     }
 }
 
-/// The file as the platform describes it. What it does not describe is asked for as it was named.
-async fn described(channel: &dyn Channel, request: Request<'_>, file: FileRef, until: Instant) -> FileRef {
+/// The file as the platform describes it. What it does not describe cannot be fetched either.
+async fn described(channel: &dyn Channel, request: Request<'_>, file: FileRef, until: Instant) -> (FileRef, Option<FileProblem>) {
     match timeout_at(until, channel.describe_file(file.clone())).await {
-        Ok(Ok(described)) => described,
+        Ok(Ok(described)) => (described, None),
         Ok(Err(error)) => {
             warn!(inbox = request.inbox_id, %error, "a file of a request was not described");
-            file
+            (file, Some(FileProblem::NotFetched))
         }
-        Err(_) => file,
+        Err(_) => (file, Some(FileProblem::NotFetched)),
     }
 }
 

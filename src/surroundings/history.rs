@@ -76,6 +76,8 @@ impl ChatHistory {
             request: None,
             before,
             most,
+            // A bundle is one message: its own would have other times, by which the model could not read on.
+            unfold: false,
             bot: "",
         };
         let mut found = Vec::new();

@@ -61,8 +61,8 @@ fn threads() {
     }
 }
 
-/// B8: a mention in a channel comes twice; both say the same message in the same place, whichever comes first. The mention alone never names
-/// files.
+/// B8: a mention in a channel comes twice; both say the same message in the same place, whichever comes first. The event of the mention names
+/// no files; the other one may.
 #[test]
 fn mention_and_message_are_one() {
     let mention = without(with(message_event(), "/event/type", json!("app_mention")), "/event/channel_type");

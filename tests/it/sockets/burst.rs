@@ -37,12 +37,17 @@ async fn hundreds_at_once_arrive_once_each(on: On) {
         let more = || async { Some(world.model.seen().len()).filter(|now| *now > questions) };
         questions = eventually("another question to the model", more).await;
     }
+    let turns_of = async |name: &String| world.api.get(&format!("/api/v1/turns?chat={}", on.direct(name))).await["items"].clone();
+    for name in &names {
+        let begun = || async { turns_of(name).await.as_array().filter(|turns| !turns.is_empty()).map(drop) };
+        eventually(&format!("a task of {name}"), begun).await;
+    }
     rests(&world).await;
     // What is posted follows by the platform's rates, and nobody waits for it here. How often the model was asked is not counted: on a starved
     // machine a lease runs out, and the task is asked about again.
     for name in &names {
-        let turns = world.api.get(&format!("/api/v1/turns?chat={}", on.direct(name))).await;
-        assert_eq!(turns["items"].as_array().unwrap().len(), 1, "{name}: {turns}");
+        let turns = turns_of(name).await;
+        assert_eq!(turns.as_array().unwrap().len(), 1, "{name}: {turns}");
     }
     assert_eq!((world.sockets().redelivered(), world.sockets().opened()), (0, 2));
     world.end().await;

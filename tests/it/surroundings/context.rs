@@ -248,6 +248,29 @@ async fn a_chain_of_answers_and_a_bundle_are_read() {
     world.end().await;
 }
 
+/// reach.md §5: a bundle that does not open in time costs nothing else of what was said.
+#[tokio::test]
+async fn a_slow_bundle_costs_no_context() {
+    let on = On::Lark;
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let world = World::start_on(on, &[], |_| say("好的。")).await;
+    world.overhears(on.user("wang"), c, "周五前要交报告", ASIDE);
+    let mut bundle = world.message(on.user("zhao"), c, "", ASIDE);
+    bundle.body["event"]["message"]["message_type"] = json!("merge_forward");
+    bundle.body["event"]["message"]["content"] = json!("Merged and Forwarded Message");
+    world.lists(c, &bundle);
+    world.chat.hold("message");
+    world.say(u, c, "整理笔记", GROUP).await;
+    world.hears(c, "好的").await;
+    world.chat.release("message");
+    let context = block(&first_request(&world), "<chat-context>").unwrap();
+    assert!(
+        context.contains("周五前要交报告") && context.contains("[merge_forward]"),
+        "{context}"
+    );
+    world.end().await;
+}
+
 /// reach.md §4: a name that does not come in time does not cost what was said: the id stands in its place.
 #[tokio::test]
 async fn slow_names_cost_no_context() {

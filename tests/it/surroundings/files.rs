@@ -1,15 +1,16 @@
 //! Files that come with a request.
 
-use countersign_playground::Fault;
+use std::time::{Duration, Instant};
+
+use countersign_playground::{Event, Fault};
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 use super::{block, file, first_request};
-use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::people::reply;
 use crate::support::platform::{On, on_both};
-use crate::support::quiet::{heard, stored};
+use crate::support::quiet::heard;
 use crate::support::world::{DIRECT, GROUP, To, World};
 
 on_both! {
@@ -325,20 +326,24 @@ async fn the_other_event_of_a_mention_brings_its_files() {
 async fn a_mention_waits_for_its_files() {
     let on = On::Slack;
     let world = World::start_on(on, &[("CHAT__CONTEXT_MESSAGES", "0")], |_| say("好的。")).await;
-    let event = world.message(on.user("u1"), on.chat("c1"), "看看这个", GROUP);
+    let mention_of = |mut whole: Event| {
+        whole.body = whole.twin.take().unwrap();
+        whole
+    };
+    let alone = Instant::now();
+    world
+        .push(&mention_of(world.message(on.user("u2"), on.chat("c2"), "在吗", GROUP)))
+        .await;
+    world.hears(on.chat("c2"), "好的").await;
+    assert!(alone.elapsed() >= Duration::from_secs(1), "its other event may come");
+    world.end().await;
+    let world = World::start_on(on, &[("CHAT__CONTEXT_MESSAGES", "0")], |_| say("好的。")).await;
     let sent = file("a.txt", "text/plain", b"abc");
     world.chat.put_file("F1", sent.clone());
-    let mut whole = world.tenant.with_files(event, &[("F1", &sent, world.slack().file_url("F1"))]);
-    let mut mention = whole.clone();
-    mention.body = whole.twin.take().unwrap();
-    mention.twin = None;
-    world.push(&mention).await;
-    eventually("the task is being prepared", || async {
-        let gathering = "SELECT CAST(COUNT(*) AS TEXT) FROM lanes WHERE gathering IS NOT NULL";
-        (stored(&world, gathering).await == ["1"]).then_some(())
-    })
-    .await;
-    world.push(&whole).await;
+    let event = world.message(on.user("u1"), on.chat("c1"), "看看这个", GROUP);
+    let whole = world.tenant.with_files(event, &[("F1", &sent, world.slack().file_url("F1"))]);
+    world.push(&mention_of(whole.clone())).await;
+    world.push(&Event { twin: None, ..whole }).await;
     let block = answered(&world, GROUP).await;
     assert_eq!(world.file(path(&block)).as_deref(), Some("abc"));
     world.end().await;

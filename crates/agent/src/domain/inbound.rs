@@ -129,7 +129,7 @@ pub struct InboundMessage {
     /// The messages that it forwards or quotes, as far as the event holds them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quoted: Vec<ChatMessage>,
-    /// The event names no files, even of a message that has some: they come in another event.
+    /// A mention whose event names no files. Its message may have some; they come in another event.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub files_follow: bool,
 }

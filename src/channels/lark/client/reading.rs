@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use countersign_agent::domain::{ChatMessage, ChatType, FileRef, Millis};
+use futures_util::future::join_all;
 use reqwest::{Method, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 
 use super::answer::LarkFailure;
 use super::rates::rates;
@@ -22,7 +24,7 @@ const PAGE: usize = 50;
 const PAGES: usize = 3;
 /// How far a chain of answers is followed.
 const HOPS: usize = 5;
-/// Bundles among listed messages that are read: the newest.
+/// Bundles among listed messages that are opened: the newest.
 const BUNDLES: usize = 2;
 /// Messages of a forwarded bundle that are read, and how deep bundles lie in each other.
 const MAX_FORWARDED: usize = 50;
@@ -35,6 +37,7 @@ const MAX_REFUSAL: usize = 64 << 10;
 
 impl LarkClient {
     pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
+        let adding_until = Instant::now() + ChatLook::ADDING_TIME;
         let items = self.list(look).await?;
         let request = items
             .iter()
@@ -48,17 +51,18 @@ impl LarkClient {
             None => false,
         };
         // Newest first.
-        let listed = items.iter().filter(is_before).take(look.most);
-        let mut unfolded = 0;
+        let before = items.iter().filter(is_before);
+        let before = before.filter_map(|item| Some((item["msg_type"] == "merge_forward", self.message(item, look.bot)?)));
+        let listed: Vec<(bool, ChatMessage)> = before.take(look.most).collect();
+        let bundles = listed.iter().filter(|(is_bundle, _)| *is_bundle && look.unfold).take(BUNDLES);
+        let opened = join_all(bundles.map(|(_, bundle)| self.read_bundle(&bundle.id, look.bot, adding_until))).await;
+        let mut opened = opened.into_iter();
         let mut before: Vec<ChatMessage> = Vec::new();
-        for item in listed {
-            let mut bundle = Vec::new();
-            if item["msg_type"] == "merge_forward" && unfolded < BUNDLES {
-                unfolded += 1;
-                bundle = self.read_bundle(item, look.bot).await;
+        for (is_bundle, message) in listed {
+            if is_bundle {
+                before.extend(opened.next().into_iter().flatten().rev());
             }
-            before.extend(bundle.into_iter().rev());
-            before.extend(self.message(item, look.bot));
+            before.push(message);
         }
         before.reverse();
         Ok(ChatPage {
@@ -68,16 +72,17 @@ impl LarkClient {
         })
     }
 
-    /// The messages of a listed bundle, oldest first. The list names the bundle alone.
-    async fn read_bundle(&self, bundle: &Value, bot: &str) -> Vec<ChatMessage> {
+    /// The messages of a listed bundle, oldest first. The list names the bundle alone; so does the model's context if it does not open in time.
+    async fn read_bundle(&self, id: &str, bot: &str, until: Instant) -> Vec<ChatMessage> {
         let mut found = Vec::new();
-        let Some(id) = bundle["message_id"].as_str().filter(|id| is_id(id)) else {
+        if !is_id(id) {
             return found;
-        };
+        }
         let url = format!("{}/open-apis/im/v1/messages/{id}", self.base_url);
-        match self.read(&url, &[with_names()]).await {
-            Ok(data) => self.unfold(data["items"].as_array().map_or(&[], Vec::as_slice), id, bot, 0, &mut found),
-            Err(error) => tracing::info!(%error, "a forwarded bundle was not read; the list names it"),
+        match timeout_at(until, self.read(&url, &[with_names()])).await {
+            Ok(Ok(data)) => self.unfold(data["items"].as_array().map_or(&[], Vec::as_slice), id, bot, 0, &mut found),
+            Ok(Err(error)) => tracing::info!(%error, "a forwarded bundle was not opened"),
+            Err(_) => tracing::info!("a forwarded bundle was not opened in time"),
         }
         found
     }

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use reqwest::Url;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::method::Method;
 use super::{SlackClient, is_ts, search};
@@ -19,14 +19,14 @@ const WAIT: Duration = Duration::from_secs(2);
 /// Messages on a page of a thread, and pages. A thread is listed from its beginning, and its end is what matters.
 const THREAD_PAGE: usize = 200;
 const THREAD_PAGES: usize = 5;
-/// Names that are looked up for one task, and the time for all of them.
+/// Names that are looked up for one task.
 const NAMES: usize = 20;
-const NAMING: Duration = Duration::from_secs(2);
 /// Where Slack keeps files.
 const FILE_HOSTS: [&str; 2] = ["files.slack.com", "files.slack-gov.com"];
 
 impl SlackClient {
     pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
+        let adding_until = Instant::now() + ChatLook::ADDING_TIME;
         let request = look.request.filter(|ts| is_ts(ts));
         let latest = request.map_or_else(|| search::spelled(look.before), str::to_owned);
         let listed = match look.in_thread {
@@ -52,7 +52,7 @@ impl SlackClient {
         }
         let surplus = page.before.len().saturating_sub(look.most);
         page.before.drain(..surplus);
-        self.name_authors(&mut page.before).await;
+        self.name_authors(&mut page.before, adding_until).await;
         Ok(page)
     }
 
@@ -93,8 +93,8 @@ impl SlackClient {
         Ok(messages)
     }
 
-    /// Puts names in the place of ids, as far as the platform tells them now.
-    async fn name_authors(&self, messages: &mut [ChatMessage]) {
+    /// Puts names in the place of ids, as far as the platform tells them in time.
+    async fn name_authors(&self, messages: &mut [ChatMessage], until: Instant) {
         let mut unknown: Vec<String> = Vec::new();
         for message in messages.iter() {
             let id = &message.author;
@@ -102,9 +102,8 @@ impl SlackClient {
                 unknown.push(id.clone());
             }
         }
-        // What is said counts more than a name: the id stands in the place of one that does not come in time.
         let looked_up = join_all(unknown.iter().map(|id| self.look_up_name(id)));
-        if timeout(NAMING, looked_up).await.is_err() {
+        if timeout_at(until, looked_up).await.is_err() {
             tracing::debug!("not all names came in time; ids stand in their place");
         }
         for message in messages {
@@ -133,11 +132,10 @@ impl SlackClient {
     }
 
     pub(super) async fn open_file(&self, file: &FileRef) -> Result<FileStream, DeliveryError> {
-        let url = file
-            .url
-            .as_deref()
-            .and_then(|url| Url::parse(url).ok())
-            .filter(|url| self.is_file_host(url));
+        let Some(url) = &file.url else {
+            return Err(DeliveryError::Gone(String::from("Slack names no place of the file")));
+        };
+        let url = Url::parse(url).ok().filter(|url| self.is_file_host(url));
         let url = url.ok_or_else(|| DeliveryError::Gone(String::from("the file is not on a host of Slack's")))?;
         let request = self.http.get(url).bearer_auth(self.token.expose_secret());
         let stream = FileStream::open(request, "Slack").await?;
