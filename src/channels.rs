@@ -115,7 +115,7 @@ pub struct ChatLook<'a> {
 }
 
 impl ChatLook<'_> {
-    /// Who looks waits five seconds. What is only added to the messages, such as names, ends before, so that it cannot cost them.
+    /// Names and opened bundles must be there within this time. The caller gives up after five seconds, and would lose the messages too.
     pub(in crate::channels) const ADDING_TIME: Duration = Duration::from_secs(4);
 }
 
@@ -239,7 +239,7 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// As for [`Channel::deliver`].
     fn read_answered<'a>(&'a self, answered: &'a str, bot: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, DeliveryError>>;
 
-    /// What is known of a file that a person sent, asked over the network where its message named the id alone.
+    /// Name, type, size and address of a file that a person sent. Asks over the network if the message named the id alone.
     ///
     /// # Errors
     /// As for [`Channel::deliver`].

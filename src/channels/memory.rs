@@ -1,4 +1,4 @@
-//! What a platform told us lately: it is not asked again with each message.
+//! Answers of a platform that count for a while. Meanwhile the platform is not asked again.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -10,6 +10,9 @@ use countersign_agent::domain::{Clock, Millis};
 
 /// Keys of one memory at most.
 const MOST: usize = 10_000;
+
+/// How long a refusal counts, for want of a scope or of a feature. An admin may add it meanwhile.
+pub(super) const REFUSED_FOR: Duration = Duration::from_hours(1);
 
 /// Values by key. Each is known for a while from when it was noted, at most until the process ends.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ impl<K: Eq + Hash, V: Clone> Memory<K, V> {
         }
     }
 
-    /// What is known under `key`.
+    /// The value of `key`, if it was noted and is not too old.
     pub(super) fn get<Q>(&self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -62,7 +65,7 @@ impl<K: Eq + Hash, V: Clone> Memory<K, V> {
         self.known().remove(key);
     }
 
-    /// What was noted later than now was noted before the clock was set back.
+    /// A value that was noted in the future is forgotten: the clock was set back since.
     fn is_fresh(&self, noted: Millis) -> bool {
         let now = self.clock.now();
         noted <= now && now.since(noted) < self.age

@@ -168,7 +168,7 @@ impl PlatformSurroundings {
     }
 }
 
-/// The file as the platform describes it. What it does not describe cannot be fetched either.
+/// The file as the platform describes it. A file without a description is refused: it has no address.
 async fn described(channel: &dyn Channel, request: Request<'_>, file: FileRef, until: Instant) -> (FileRef, Option<FileProblem>) {
     match timeout_at(until, channel.describe_file(file.clone())).await {
         Ok(Ok(described)) => (described, None),

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::{card::card, escape};
 use crate::channels::answer::CALL_TIMEOUT;
 use crate::channels::card::Surface;
-use crate::channels::memory::Memory;
+use crate::channels::memory::{Memory, REFUSED_FOR};
 use crate::channels::plain::{TextMarkup, chat_text};
 use crate::channels::rates::Limiter;
 use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
@@ -34,9 +34,6 @@ const MAX_TEXT_BYTES: usize = 100_000;
 /// Members of a department on a page, as many as the platform gives; and pages that are read.
 const MEMBERS_PAGE: usize = 50;
 const MEMBERS_PAGES: usize = 20;
-
-/// An app that may not have card entities is asked again after this time: an admin may have added the scope.
-const REFUSED_FOR: Duration = Duration::from_hours(1);
 
 /// Lark, outward.
 #[derive(Debug)]

@@ -101,8 +101,7 @@ pub const DIRECT: To<'static> = To {
 pub const ASIDE: To<'static> = To { mention: false, ..GROUP };
 
 impl World {
-    /// A world in this process, on Lark. `extra` are settings as `SECTION__KEY` (`CHAT__KEY`: of the platform); `answer` is
-    /// the model.
+    /// A world in this process, on Lark. `extra` are settings as `SECTION__KEY` (`CHAT__KEY`: of the platform); `answer` is the model.
     pub async fn start(extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         Self::start_on(On::Lark, extra, answer).await
     }
@@ -282,9 +281,14 @@ impl World {
     }
 
     async fn boot(&mut self) {
-        let running = self.another().await;
-        self.reach(&format!("http://{}", running.addr));
-        self.gateway = Gateway::Here(running);
+        self.boot_with(|_| {}).await;
+    }
+
+    /// Starts the gateway with changed timings, in a world that has none.
+    pub async fn boot_with(&mut self, change: impl FnOnce(&mut Intervals)) {
+        let own = self.another_with(change).await;
+        self.reach(&format!("http://{}", own.addr));
+        self.gateway = Gateway::Here(own);
     }
 
     /// Another gateway in this process, on the same stores and with the same clock: what a second machine is.

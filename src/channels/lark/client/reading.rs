@@ -239,7 +239,7 @@ impl LarkClient {
     }
 }
 
-/// Senders come with their names. The clients of the platform's maker know this parameter of both calls; the pages of the API leave it out.
+/// Asks for the names of senders. The official Python client has this parameter for lists; the pages of the API leave it out.
 fn with_names() -> (&'static str, String) {
     ("with_sender_name", String::from("true"))
 }

@@ -1,5 +1,5 @@
-//! What stands beside the messages of a workspace that has it: the status of a task, suggested prompts. Nothing depends on it: what a workspace
-//! refuses is asked for once an hour, not with each message.
+//! The status of a task beside its thread, and suggested prompts. Not every workspace has them, and nothing depends on them. The client asks a
+//! workspace that refuses one of them again an hour later.
 
 use countersign_agent::domain::{Conversation, SessionStatus};
 use serde_json::{Value, json};

@@ -1,14 +1,12 @@
-//! What is known of the workspaces: which features one lacks, and who was offered prompts.
+//! Which features a workspace lacks, and which people were offered prompts.
 
 use std::time::Duration;
 
 use countersign_agent::domain::Clock;
 
 use crate::channels::DeliveryError;
-use crate::channels::memory::Memory;
+use crate::channels::memory::{Memory, REFUSED_FOR};
 
-/// A workspace is asked again after this time: an admin may have added what was missing.
-const REFUSED_FOR: Duration = Duration::from_hours(1);
 /// Until a person is offered prompts again.
 const DAY: Duration = Duration::from_hours(24);
 
@@ -23,7 +21,7 @@ pub(super) enum Feature {
     Prompts,
 }
 
-/// What is known of the workspaces.
+/// Remembered refusals and offers.
 #[derive(Debug)]
 pub(super) struct Surfaces {
     refused: Memory<(Feature, String)>,
