@@ -6,24 +6,25 @@ WORKDIR /src
 # The dependencies in a layer of their own, which is made again only when they change: a package without any code needs them all.
 COPY Cargo.toml Cargo.lock ./
 COPY crates/agent/Cargo.toml crates/agent/
+COPY crates/build-once/Cargo.toml crates/build-once/
+COPY crates/gateway/Cargo.toml crates/gateway/
 COPY crates/playground/Cargo.toml crates/playground/
-RUN mkdir -p src crates/agent/src crates/playground/src examples/played_slack benches \
-    && touch src/lib.rs crates/agent/src/lib.rs crates/playground/src/lib.rs \
+RUN for package in agent build-once gateway playground; do mkdir -p crates/$package/src && touch crates/$package/src/lib.rs; done \
+    && mkdir -p src examples/played_slack benches \
     && for main in src/main.rs examples/played_slack/main.rs benches/agent.rs; do echo 'fn main() {}' >"$main"; done \
-    && cargo build --release --locked
-COPY build.rs ./
+    && cargo build --profile dist --locked -p countersign
 COPY crates crates
 COPY src src
 COPY templates templates
 COPY migrations migrations
 COPY samples samples
-# Younger than what was built from the empty package, or cargo would take them for it.
-RUN touch build.rs src/lib.rs src/main.rs crates/agent/build.rs crates/agent/src/lib.rs crates/playground/src/lib.rs && cargo build --release --locked && mkdir data
+# Younger than what was built from the empty packages, or cargo would take them for it.
+RUN touch src/main.rs crates/*/build.rs crates/*/src/lib.rs && cargo build --profile dist --locked -p countersign && mkdir data
 
 # The same Debian, for its C library. Nothing is installed: the program is linked with that library alone.
 FROM debian:bookworm-slim
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
-COPY --from=build /src/target/release/countersign /usr/local/bin/countersign
+COPY --from=build /src/target/dist/countersign /usr/local/bin/countersign
 COPY deploy/config.yaml /etc/countersign/config.yaml
 # The only place that is written to; the rest may be read-only.
 COPY --from=build --chown=10001:10001 /src/data /data

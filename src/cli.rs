@@ -16,10 +16,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+use countersign_gateway::config::{self, Loaded, Source};
+use countersign_gateway::store::AuditHead;
 use rustix::process::{Resource, Rlimit, setrlimit};
-
-use crate::config::{self, Loaded, Source};
-use crate::store::AuditHead;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -174,8 +173,7 @@ enum AuditCommand {
 }
 
 /// Runs the command line of this process.
-#[must_use]
-pub fn run() -> ExitCode {
+pub(crate) fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -186,7 +184,7 @@ pub fn run() -> ExitCode {
         }
     };
     close_our_memory();
-    crate::app::install_crypto();
+    countersign_gateway::app::install_crypto();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&format!("cannot start: {error}")),

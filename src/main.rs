@@ -1,7 +1,9 @@
-//! The binary: hands over to the command line.
+//! The program `countersign`: its command line, on top of the gateway.
+
+mod cli;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    countersign::cli::run()
+    cli::run()
 }

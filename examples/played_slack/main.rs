@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
-use countersign::config::{Source, environment};
 use countersign_agent::domain::{Clock, Ids};
-use countersign_playground::{Event, FakeSlack, Fault, Tenant, Words};
+use countersign_gateway::config::{Source, environment};
+use countersign_playground::{Event, FakeSlack, Fault, SlackApp, Tenant, Words};
 use secrecy::ExposeSecret;
 use tokio::sync::mpsc;
 
@@ -53,7 +53,7 @@ struct Args {
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    countersign::app::install_crypto();
+    countersign_gateway::app::install_crypto();
     let loaded = Source::new(args.config, environment()).load().map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("the gateway's configuration: {}", lines.join("; "))
@@ -74,8 +74,11 @@ async fn main() -> anyhow::Result<()> {
         "played Slack: channels.slack.base_url is {}; people talk to {gateway}\n{HELP}",
         slack.base_url()
     );
+    let app = SlackApp {
+        signing_secret: secrets.signing_secret,
+    };
     let mut room = Room {
-        tenant: Tenant::slack(http, &gateway, &secrets, Some(slack.workspace()), clock, ids),
+        tenant: Tenant::slack(http, &gateway, app, Some(slack.workspace()), clock, ids),
         slack,
         user: args.user,
         channel: args.channel,

@@ -9,8 +9,9 @@ mod verdict;
 
 use std::process::ExitCode;
 
+use countersign_gateway::config::{self, Loaded};
+
 use super::{problem, result};
-use crate::config::{self, Loaded};
 
 /// Every problem of the configuration and of the templates to stderr, or what it comes to when there is none; the effective YAML to stdout. `online`: also what
 /// the configuration points to, a line each.
@@ -18,11 +19,11 @@ use crate::config::{self, Loaded};
 pub(super) async fn check(loaded: Loaded, online: bool, chat: Option<&str>) -> anyhow::Result<ExitCode> {
     let Loaded { boot, live, effective, .. } = &loaded;
     let mut sound = true;
-    if let Err(error) = crate::template::load(boot.templates.as_deref()) {
+    if let Err(error) = countersign_gateway::template::load(boot.templates.as_deref()) {
         problem(&error.to_string());
         sound = false;
     }
-    let tools = match crate::app::tool_specs(boot, &countersign_agent::tools::Reach::default()) {
+    let tools = match countersign_gateway::app::tool_specs(boot, &countersign_agent::tools::Reach::default()) {
         Ok(tools) => tools,
         Err(error) => {
             problem(&error.to_string());

@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
+use countersign_gateway::config::Loaded;
+use countersign_gateway::store::{AuditCheck, AuditHead, Ledger};
+
 use super::{problem, result};
-use crate::config::Loaded;
-use crate::store::{AuditCheck, AuditHead, Ledger};
 
 /// Brings the database to the current schema.
 pub(super) async fn migrate(loaded: Loaded) -> anyhow::Result<ExitCode> {

@@ -14,9 +14,9 @@ use anyhow::Context;
 use clap::Args;
 use countersign_agent::domain::{Ids, Locale};
 use countersign_agent::tools::unpack_sample;
+use countersign_gateway::config::{self, Source};
 
 use super::serve::serve;
-use crate::config::{self, Source};
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use countersign_agent::domain::{ApprovalMode, visible};
 use countersign_agent::tools::SEEN_WITHIN;
+use countersign_gateway::config::Loaded;
 use reqwest::{Client, Method, StatusCode, Url};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
 use super::{failed, result};
-use crate::config::Loaded;
 
 /// Prints every server; what waits in full, for this is what is confirmed. `all`: also the tools that are confirmed.
 pub(super) async fn list(loaded: &Loaded, url: Option<String>, all: bool) -> anyhow::Result<ExitCode> {

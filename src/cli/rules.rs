@@ -6,10 +6,9 @@ use std::time::Duration;
 use anyhow::Context;
 use countersign_agent::domain::{Clock, Millis, Replay, ReplayCounts, ReplayReport, Rule};
 use countersign_agent::tools::Reach;
-
-use crate::app::tool_specs;
-use crate::config::{self, Loaded, Problem};
-use crate::store::Ledger;
+use countersign_gateway::app::tool_specs;
+use countersign_gateway::config::{self, Loaded, Problem};
+use countersign_gateway::store::Ledger;
 
 /// Tools in the table; the others are counted.
 const TOOLS: usize = 40;

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use countersign_agent::domain::{Clock, Ids};
+use countersign_gateway::config::{EventDelivery, LarkSecrets, Loaded, SlackSecrets};
+use countersign_playground::{LarkApp, SlackApp, Tenant, Words};
 use secrecy::ExposeSecret;
 
 use super::{failed, result};
-use crate::config::{EventDelivery, LarkSecrets, Loaded, SlackSecrets};
-use countersign_playground::{LarkApp, SlackApp, Tenant, Words};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SendChannel {
@@ -46,7 +46,7 @@ pub(super) async fn lark(loaded: Loaded, args: SendArgs) -> anyhow::Result<ExitC
         ));
     }
     let base = base(&loaded, &args);
-    let tenant = Tenant::new(http()?, &base, loaded.boot.lark, "", Clock::system(), Ids::random());
+    let tenant = Tenant::new(http()?, &base, lark_app(&loaded.boot.lark), "", Clock::system(), Ids::random());
     send(&tenant, &base, &args, ["ou_test_user", "oc_test_chat"]).await
 }
 
@@ -59,7 +59,7 @@ pub(super) async fn slack(loaded: Loaded, args: SendArgs) -> anyhow::Result<Exit
         return Ok(failed("channels.slack has no secret to sign with (signing_secret)"));
     }
     let base = base(&loaded, &args);
-    let tenant = Tenant::slack(http()?, &base, &loaded.boot.slack, None, Clock::system(), Ids::random());
+    let tenant = Tenant::slack(http()?, &base, slack_app(&loaded.boot.slack), None, Clock::system(), Ids::random());
     send(&tenant, &base, &args, ["U0TEST", "D0TEST"]).await
 }
 
@@ -95,26 +95,16 @@ async fn send(tenant: &Tenant, base: &str, args: &SendArgs, [user, chat]: [&str;
     }
 }
 
-impl From<&LarkSecrets> for LarkApp {
-    fn from(secrets: &LarkSecrets) -> Self {
-        Self {
-            app_id: secrets.app_id.clone(),
-            verification_token: secrets.verification_token.clone(),
-            encrypt_key: secrets.encrypt_key.clone(),
-        }
+fn lark_app(secrets: &LarkSecrets) -> LarkApp {
+    LarkApp {
+        app_id: secrets.app_id.clone(),
+        verification_token: secrets.verification_token.clone(),
+        encrypt_key: secrets.encrypt_key.clone(),
     }
 }
 
-impl From<LarkSecrets> for LarkApp {
-    fn from(secrets: LarkSecrets) -> Self {
-        Self::from(&secrets)
-    }
-}
-
-impl From<&SlackSecrets> for SlackApp {
-    fn from(secrets: &SlackSecrets) -> Self {
-        Self {
-            signing_secret: secrets.signing_secret.clone(),
-        }
+fn slack_app(secrets: &SlackSecrets) -> SlackApp {
+    SlackApp {
+        signing_secret: secrets.signing_secret.clone(),
     }
 }

@@ -2,14 +2,16 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use countersign_agent::model::ChatModel;
+use countersign_gateway::app::{self, Parts};
+use countersign_gateway::config::{self, Reloader, Source};
+use countersign_gateway::telemetry;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{loaded, result};
-use crate::app::{self, Parts};
-use crate::config::{self, Reloader, Source};
-use crate::telemetry;
 
 /// Runs until SIGINT or SIGTERM; a second signal ends the process at once. SIGHUP has the configuration read again. `greeting` is printed after the
 /// ready line.
@@ -27,6 +29,7 @@ pub(super) async fn serve(source: Source, greeting: fn(SocketAddr) -> String) ->
     open_more_files();
     let mut parts = Parts {
         failpoint: config::failpoint(),
+        demo: demo_model(),
         ..Parts::default()
     };
     if let Some(lease) = config::lease() {
@@ -67,4 +70,12 @@ fn open_more_files() {
     if let Err(error) = setrlimit(Resource::Nofile, limit) {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
+}
+
+/// What `model.provider: demo` means. The configuration refuses it in a program without the feature.
+fn demo_model() -> Option<Arc<dyn ChatModel>> {
+    #[cfg(feature = "demo")]
+    return Some(Arc::new(countersign_playground::Demo));
+    #[cfg(not(feature = "demo"))]
+    return None;
 }

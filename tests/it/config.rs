@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use countersign::config::{KEYS, Reload, Since, load};
+use countersign_gateway::config::{KEYS, Reload, Since, load};
 
 fn documented() -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("config.yaml")).unwrap()

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use countersign::app;
-use countersign::config::{EventDelivery, SlackSecrets};
 use countersign_agent::domain::{Clock, Ids};
+use countersign_gateway::app;
+use countersign_gateway::config::{EventDelivery, SlackSecrets};
 use countersign_playground::{FakeSlack, Fault, Tenant, Words};
 use serde_json::{Value, json};
+
+use crate::support::settings::slack_app;
 
 const TOKEN: &str = "xoxb-slack-test-0123456789";
 
@@ -34,7 +36,7 @@ impl Bench {
         let people = Tenant::slack(
             http.clone(),
             "http://127.0.0.1:1",
-            &secrets,
+            slack_app(&secrets),
             Some(slack.workspace()),
             clock.clone(),
             Ids::random(),

@@ -9,6 +9,7 @@ use countersign_playground::Words;
 use countersign_playground::{Sealed, seal};
 
 use crate::support::raw::{Reply, headers, send};
+use crate::support::settings::lark_app;
 use crate::support::sign::lark_secrets;
 use crate::support::world::{SECRETS, World};
 
@@ -19,7 +20,13 @@ const KEY: &str = SECRETS[3].1;
 const JSON: &str = "application/json; charset=utf-8";
 
 fn sealed(world: &World, body: &[u8]) -> Sealed {
-    seal(lark_secrets("app_test", TOKEN, KEY), world.clock.now(), "n0nce", [7; 16], body)
+    seal(
+        lark_app(&lark_secrets("app_test", TOKEN, KEY)),
+        world.clock.now(),
+        "n0nce",
+        [7; 16],
+        body,
+    )
 }
 
 /// A message of `ou_u1` in a direct chat, as the platform would send it.

@@ -4,7 +4,7 @@
 use std::fs;
 
 use axum::response::IntoResponse;
-use countersign::app::install_crypto;
+use countersign_gateway::app::install_crypto;
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, say};
@@ -37,7 +37,7 @@ async fn a_page_and_a_file_that_claim_an_approval_have_none(on: On) {
     fs::write(folder.path().join("evil.md"), FORGED).unwrap();
     let mut boot = boot(Some(folder.path()));
     (boot.tools.web_fetch, boot.tools.run_bash) = (true, true);
-    let toolbox = countersign::app::toolbox(&boot, &internet.reach()).unwrap();
+    let toolbox = countersign_gateway::app::toolbox(&boot, &internet.reach()).unwrap();
     let tools = ["read_file", "write_file", "web_fetch", "run_bash"].map(|name| toolbox.get(name).unwrap());
     let url = internet.url("/news?q=1");
     let script = vec![

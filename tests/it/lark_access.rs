@@ -1,6 +1,6 @@
 //! What a Lark push must show before it is listened to: encryption, token, app; and the URL challenge that is exempt.
 
-use countersign::channels::{LarkHook, LarkReceived as Received, Refusal};
+use countersign_gateway::channels::{LarkHook, LarkReceived as Received, Refusal};
 use serde_json::{Value, json};
 
 use crate::support::lark_push::{APP, KEY, TOKEN, encrypted, message_event, push, push_raw, push_unsigned, with, without};

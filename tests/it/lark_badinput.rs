@@ -1,7 +1,7 @@
 //! The bad request bodies: that they expand as meant, and what the Lark hook says to each before HTTP comes into it.
 
-use countersign::channels::{LarkHook, LarkReceived as Received, Refusal};
 use countersign_agent::domain::{Ids, InboundBody};
+use countersign_gateway::channels::{LarkHook, LarkReceived as Received, Refusal};
 
 use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, mutations, requests, strict};
 use crate::support::sign::{NOW, header_map, lark_secrets};

@@ -12,7 +12,7 @@ use countersign_agent::domain::{
 use crate::support::gallery::{
     action, answer, approval, budget, decided, declared_notices, element, gallery, grant, listed, notices, plan, step, templates, walk,
 };
-use countersign::channels::{click_response, lark_card, message_kind, notice_text, plain_text};
+use countersign_gateway::channels::{click_response, lark_card, message_kind, notice_text, plain_text};
 use countersign_playground::check_card;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::channels::{Channel as _, Delivery, DeliveryError, LarkClient, Receipt};
-use countersign::config::{EventDelivery, LarkSecrets};
 use countersign_agent::domain::{
     CardState, ChannelKind, Clock, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, OutboxOp, ReactionMark, TurnReason,
 };
+use countersign_gateway::channels::{Channel as _, Delivery, DeliveryError, LarkClient, Receipt};
+use countersign_gateway::config::{EventDelivery, LarkSecrets};
 use countersign_playground::{BOT, FakeLark, Fault, Snapshot};
 use secrecy::SecretString;
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! What Lark events mean: people, places, threads, clicks, and what is refused as malformed.
 
-use countersign::channels::{LarkReceived as Received, Refusal};
 use countersign_agent::domain::{ChatType, InboundBody, Millis, Reaction, Thumb};
+use countersign_gateway::channels::{LarkReceived as Received, Refusal};
 use serde_json::json;
 
 use crate::support::lark_push::{APP, TOKEN, event, inbound, message, message_event, push, with, without};

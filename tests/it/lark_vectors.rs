@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use countersign::channels::{LarkHook, LarkReceived as Received, Refusal};
-use countersign::config::LarkSecrets;
 use countersign_agent::domain::{ChatType, ClickTarget, ClickVerb, Inbound, InboundBody, Millis};
+use countersign_gateway::channels::{LarkHook, LarkReceived as Received, Refusal};
+use countersign_gateway::config::LarkSecrets;
 use countersign_playground::{Sealed, seal};
 use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::support::settings::lark_app;
 use crate::support::sign::{NOW, header_map, lark_digest, lark_secrets};
 
 const APP: &str = "cli_a1b2c3d4e5f6";
@@ -81,7 +82,7 @@ fn message(text: &str) -> Value {
 }
 
 fn sealed(plain: &Value) -> Sealed {
-    seal(secrets(), NOW, "9a8b7c6d", [7; 16], plain.to_string().as_bytes())
+    seal(lark_app(&secrets()), NOW, "9a8b7c6d", [7; 16], plain.to_string().as_bytes())
 }
 
 fn unauthorized(outcome: &Result<Received, Refusal>) -> bool {
@@ -286,7 +287,7 @@ proptest! {
     /// M-1: what a sender seals is accepted and says the same, whatever the text, nonce, IV and age.
     #[test]
     fn verify_of_seal(text in any::<String>(), nonce in "[A-Za-z0-9_-]{1,128}", iv in any::<[u8; 16]>(), age in -299_000..28_799_000_i64) {
-        let push = seal(secrets(), NOW, &nonce, iv, message(&text).to_string().as_bytes());
+        let push = seal(lark_app(&secrets()), NOW, &nonce, iv, message(&text).to_string().as_bytes());
         let Some(Ok(Received::Event(event))) = deliver(&push, Millis(NOW.0 + age)) else {
             return Err(TestCaseError::fail("refused"));
         };
@@ -319,7 +320,7 @@ proptest! {
     #[test]
     fn no_byte_moves(nonce in "[0-9]{2,60}", by in 1..10_usize, right in any::<bool>()) {
         let plain = message("OK").to_string();
-        let mut push = seal(secrets(), NOW, &nonce, [7; 16], plain.as_bytes());
+        let mut push = seal(lark_app(&secrets()), NOW, &nonce, [7; 16], plain.as_bytes());
         let timestamp = push.headers[0].1.clone();
         let joined = timestamp.clone() + &nonce;
         let cut = if right { (timestamp.len() + by).min(joined.len() - 1) } else { timestamp.len() - by };
@@ -337,7 +338,7 @@ proptest! {
         prop_assert!(plain.receive(&none, &bytes, NOW).is_err());
         prop_assert!(unauthorized(&LarkHook::new(&secrets()).receive(&none, &bytes, NOW)));
 
-        let inside = seal(secrets(), NOW, "n", [7; 16], &bytes);
+        let inside = seal(lark_app(&secrets()), NOW, "n", [7; 16], &bytes);
         prop_assert!(matches!(deliver(&inside, NOW), Some(Err(Refusal::Bad(_)))));
 
         let mut outside = inside;
@@ -356,7 +357,7 @@ proptest! {
                 let at = at.index(bytes.len());
                 bytes[at] = *byte;
             }
-            let sealed = seal(secrets(), NOW, "n", [7; 16], &bytes);
+            let sealed = seal(lark_app(&secrets()), NOW, "n", [7; 16], &bytes);
             prop_assert_eq!(plain.receive(&header_map(&[]).unwrap(), &bytes, NOW), deliver(&sealed, NOW).unwrap());
         }
     }

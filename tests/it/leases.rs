@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::config::Settings;
-use countersign::lanes::{ChatTools, Intervals, Runner, RunnerParts, WorkError};
-use countersign::store::{Hold, Lease, StoreError};
 use countersign_agent::domain::{ChannelKind, Failpoint, Ids, Millis};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
 use countersign_agent::tools::Toolbox;
+use countersign_gateway::config::Settings;
+use countersign_gateway::lanes::{ChatTools, Intervals, Runner, RunnerParts, WorkError};
+use countersign_gateway::store::{Hold, Lease, StoreError};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -42,7 +42,7 @@ fn runner(store: &Store, asked: &Arc<Semaphore>) -> Runner {
         settings: Settings::new(cards::live()),
         clock: store.clock.clone(),
         ids: Ids::random(),
-        templates: Arc::new(countersign::template::load(None).unwrap()),
+        templates: Arc::new(countersign_gateway::template::load(None).unwrap()),
         tools: Arc::new(Toolbox::new(Vec::new(), &BTreeMap::new())),
         surroundings: None,
         models: Arc::new(move |_| Arc::clone(&model)),

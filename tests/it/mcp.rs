@@ -23,7 +23,7 @@ fn the_played_server() {
 
 /// The servers, once they have been tried.
 async fn connected(servers: &[McpServer]) -> Servers {
-    countersign::app::install_crypto();
+    countersign_gateway::app::install_crypto();
     let servers = Servers::start(servers, None, Arc::new(FirstSight::default()));
     servers.settled().await;
     servers

@@ -7,9 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::config::{Live, Settings};
-use countersign::lanes::{ChatTools, Intervals, Runner, RunnerParts};
-use countersign::store::{Hold, Ledger, ListQuery, OutboxOp, TurnRow};
 use countersign_agent::domain::{
     ActionStatus, Answer, ApprovalMode, DecisionKind, EffectClass, Failpoint, Ids, Mode, Notice, Outbound, Plan, Scope, Step, ToolCall,
     ToolSpec, TurnReason, TurnStatus,
@@ -18,6 +15,9 @@ use countersign_agent::engine::{HookError, Observer};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
 use countersign_agent::reducer::{PlanEnding, PlanMessage, StepChange, Turn};
 use countersign_agent::tools::{CallHandle, Tool, ToolError, ToolOutput, Toolbox};
+use countersign_gateway::config::{Live, Settings};
+use countersign_gateway::lanes::{ChatTools, Intervals, Runner, RunnerParts};
+use countersign_gateway::store::{Hold, Ledger, ListQuery, OutboxOp, TurnRow};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -164,7 +164,7 @@ fn runner(store: &Store, live: Live, model: Arc<dyn ChatModel>, note: Arc<Note>,
         settings: Settings::new(live),
         clock: store.clock.clone(),
         ids: Ids::random(),
-        templates: Arc::new(countersign::template::load(None).unwrap()),
+        templates: Arc::new(countersign_gateway::template::load(None).unwrap()),
         tools: Arc::new(Toolbox::new(vec![note], &BTreeMap::new())),
         surroundings: None,
         models: Arc::new(move |_| Arc::clone(&model)),

@@ -1,7 +1,7 @@
 //! The table of reply texts: what each must mean while a review waits for its sender.
 
-use countersign::conversation::Phrase;
 use countersign_agent::domain::{ChatType, InboundMessage, Mention};
+use countersign_gateway::conversation::Phrase;
 
 const TABLE: &str = include_str!("../data/approval_phrases.tsv");
 const BOT: &str = "ou_bot";

@@ -5,8 +5,8 @@ mod refused;
 
 use std::path::Path;
 
-use countersign::config::Loaded;
 use countersign_agent::domain::Clock;
+use countersign_gateway::config::Loaded;
 use serde_json::Value;
 
 use crate::support::platform::On;

@@ -15,7 +15,7 @@ use crate::support::workspace::boot;
 fn toolbox(folder: &Path) -> Toolbox {
     let mut boot = boot(Some(folder));
     boot.tools.run_bash = true;
-    countersign::app::toolbox(&boot, &Reach::default()).unwrap()
+    countersign_gateway::app::toolbox(&boot, &Reach::default()).unwrap()
 }
 
 async fn run_until(folder: &Path, command: &str, call: &CallHandle) -> ToolOutput {
@@ -369,7 +369,7 @@ async fn it_is_off_unless_switched_on() {
     let names = |run_bash: bool| {
         let mut boot = boot(Some(folder.path()));
         boot.tools.run_bash = run_bash;
-        let specs = countersign::app::toolbox(&boot, &Reach::default()).unwrap().specs();
+        let specs = countersign_gateway::app::toolbox(&boot, &Reach::default()).unwrap().specs();
         specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>()
     };
     assert_eq!(names(false), ["list_files", "read_file", "write_file"]);

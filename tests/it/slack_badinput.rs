@@ -1,7 +1,7 @@
 //! What the Slack hook says to every bad request, before HTTP comes into it.
 
-use countersign::channels::{Refusal, SlackHook, SlackReceived as Received};
 use countersign_agent::domain::{Ids, Inbound, InboundBody};
+use countersign_gateway::channels::{Refusal, SlackHook, SlackReceived as Received};
 
 use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, mutations, requests};
 use crate::support::sign::{NOW, header_map};

@@ -5,11 +5,11 @@ mod home;
 
 use std::collections::BTreeSet;
 
-use countersign::channels::{BlockSet, FormContext, SlackMessage, form_errors, plain_text, revise_form, slack_message};
 use countersign_agent::domain::{
     ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale,
     Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, ReactionMark, StepStatus, StepView, TurnReason,
 };
+use countersign_gateway::channels::{BlockSet, FormContext, SlackMessage, form_errors, plain_text, revise_form, slack_message};
 use countersign_playground::check_message as check_slack;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -4,11 +4,11 @@ mod stub;
 
 use std::time::Duration;
 
-use countersign::channels::{Channel as _, Delivery, DeliveryError, FormContext, Receipt, SlackClient, revise_form};
-use countersign::config::{EventDelivery, SlackSecrets};
 use countersign_agent::domain::{
     CardState, ChannelKind, Clock, Conversation, DecisionKind, Locale, Millis, Notice, Outbound, OutboxOp, ReactionMark, TurnReason,
 };
+use countersign_gateway::channels::{Channel as _, Delivery, DeliveryError, FormContext, Receipt, SlackClient, revise_form};
+use countersign_gateway::config::{EventDelivery, SlackSecrets};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use stub::{Fault, Stub, TOKEN};

@@ -1,7 +1,7 @@
 //! What Slack's events mean: people, places, threads, and what is refused as malformed.
 
-use countersign::channels::{Refusal, SLACK_APP, SlackReceived as Received};
 use countersign_agent::domain::{ChatType, InboundBody, Millis, Reaction, Thumb};
+use countersign_gateway::channels::{Refusal, SLACK_APP, SlackReceived as Received};
 use serde_json::{Value, json};
 
 use crate::support::lark_push::{with, without};

@@ -1,7 +1,7 @@
 //! Slack's buttons, forms and commands in our words.
 
-use countersign::channels::{Refusal, SlackReceived as Received};
 use countersign_agent::domain::{ActionId, ChatType, ClickTarget, ClickVerb, FeedbackValue, GateId, InboundBody, TurnId};
+use countersign_gateway::channels::{Refusal, SlackReceived as Received};
 use serde_json::{Value, json};
 
 use crate::support::lark_push::{with, without};

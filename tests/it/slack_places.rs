@@ -1,6 +1,6 @@
 //! Where things stand on Slack: where an answer lands, whose workspace a click comes from, and what its markup says.
 
-use countersign::conversation::Phrase;
+use countersign_gateway::conversation::Phrase;
 use serde_json::{Value, json};
 
 use crate::support::lark_push::with;

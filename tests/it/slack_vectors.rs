@@ -1,7 +1,7 @@
 //! The Slack vectors that the official SDKs signed and judged, and what must hold for every signed request.
 
-use countersign::channels::{Refusal, SlackHook, SlackReceived as Received};
 use countersign_agent::domain::Millis;
+use countersign_gateway::channels::{Refusal, SlackHook, SlackReceived as Received};
 use proptest::prelude::*;
 use serde::Deserialize;
 

@@ -1,7 +1,7 @@
 //! Actions: settled once, run once, found again.
 
-use countersign::store::{ListQuery, StoreError};
 use countersign_agent::domain::{ActionStatus, Approvers, DecisionKind, Demand, GateId, ToolResult};
+use countersign_gateway::store::{ListQuery, StoreError};
 
 use crate::store_kit::{START, TTL_MS, action, decision, open, place, stores, working};
 

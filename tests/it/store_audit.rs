@@ -1,8 +1,8 @@
 //! The approval trail: whatever is done to a row in the file is found.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
-use countersign::store::{AuditCheck, AuditEntry};
 use countersign_agent::domain::{GateId, TurnId};
+use countersign_gateway::store::{AuditCheck, AuditEntry};
 use secrecy::ExposeSecret;
 use serde_json::json;
 use sqlx::{AnyConnection, Connection, Executor};

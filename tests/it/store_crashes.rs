@@ -1,7 +1,7 @@
 //! Lanes whose process died: each death is counted at the claim, and after the second one they are claimed one at a time.
 
-use countersign::store::Lease;
 use countersign_agent::domain::{Millis, TurnStatus};
+use countersign_gateway::store::Lease;
 
 use crate::store_kit::{LEASE_MS, Store, lane_task, place, simple, stores, turn, working};
 

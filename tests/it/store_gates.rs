@@ -1,7 +1,7 @@
 //! Gates: one decision each, votes of different people, and a TTL that starts with the card.
 
-use countersign::store::{ListQuery, NewOutbox, OutboxOp, outbox_key};
 use countersign_agent::domain::{DecisionKind, GateKind, Millis, TurnStatus, Via, Vote};
+use countersign_gateway::store::{ListQuery, NewOutbox, OutboxOp, outbox_key};
 
 use crate::store_kit::{START, Store, TTL_MS, claim, decision, open, place, plan_card, stores, working};
 

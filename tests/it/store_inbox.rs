@@ -166,7 +166,7 @@ async fn untriaged_rows_come_in_order_and_by_page() {
             ids.push(accept(&store, &simple(name, &home, "ou_1")).await);
         }
         let mut read = store.ledger.read().await.unwrap();
-        let page = |rows: Vec<countersign::store::InboxRow>| rows.iter().map(|row| row.id).collect::<Vec<_>>();
+        let page = |rows: Vec<countersign_gateway::store::InboxRow>| rows.iter().map(|row| row.id).collect::<Vec<_>>();
         assert_eq!(page(read.untriaged(2).await.unwrap()), ids[..2]);
         assert_eq!(page(read.untriaged_after(ids[1], 2).await.unwrap()), ids[2..]);
     }

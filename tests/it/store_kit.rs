@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use countersign::config::{Coordination, Stores};
-use countersign::store::{InboxRow, Lease, Ledger, TurnRow};
 use countersign_agent::domain::CardState;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ApprovalMode, Approvers, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision,
     DecisionKind, EffectClass, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard,
     PlanWords, StepStatus, StepView, TurnId, TurnStatus, Via,
 };
+use countersign_gateway::config::{Coordination, Stores};
+use countersign_gateway::store::{InboxRow, Lease, Ledger, TurnRow};
 use serde_json::json;
 
 use crate::support::stores::{Pairing, database_for, fresh_name, redis};
@@ -205,7 +205,7 @@ pub(crate) async fn lane_task(store: &Store, inbound: &Inbound) -> i64 {
     id
 }
 
-pub(crate) async fn untriaged(session: &mut countersign::store::Read, id: i64) -> InboxRow {
+pub(crate) async fn untriaged(session: &mut countersign_gateway::store::Read, id: i64) -> InboxRow {
     let rows = session.untriaged(1000).await.unwrap();
     rows.into_iter().find(|row| row.id == id).unwrap()
 }

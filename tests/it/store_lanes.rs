@@ -1,8 +1,8 @@
 //! Lanes: one worker at a time, wake-ups are never slept through, a stale worker writes nothing.
 
-use countersign::store::{Lease, Renewal, StoreError};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{DecisionKind, Message, Millis, Role, TurnStatus};
+use countersign_gateway::store::{Lease, Renewal, StoreError};
 
 use crate::store_kit::{LEASE_MS, action, claim, decision, gate, lane_task, place, simple, stores, turn, working};
 

@@ -4,8 +4,8 @@
 mod kept;
 mod lines;
 
-use countersign::store::{ChatEntry, NewOutbox, OutboxOp, OutboxRow, outbox_key, seen_key};
 use countersign_agent::domain::{ChannelKind, GateId, InboundBody, Millis, Outbound, ReactionMark, TurnId};
+use countersign_gateway::store::{ChatEntry, NewOutbox, OutboxOp, OutboxRow, outbox_key, seen_key};
 
 use crate::store_kit::{START, Store, TTL_MS, accept, open, place, place_on, simple, stores, working};
 

@@ -1,8 +1,8 @@
 //! Files that go out: their bytes stay until the post is sent or given up, and no longer.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
-use countersign::store::{NewOutbox, OutboxOp, OutboxRow, OutgoingFile, PostState};
 use countersign_agent::domain::{ChannelKind, FileView, Millis, Outbound, TurnStatus};
+use countersign_gateway::store::{NewOutbox, OutboxOp, OutboxRow, OutgoingFile, PostState};
 
 use crate::store_kit::{Store, place, place_on, stores, working};
 

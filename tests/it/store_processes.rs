@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 
-use countersign::store::{AuditCheck, AuditEntry, Ledger, NewOutbox, OutboxOp, Renewal, StoreError};
 use countersign_agent::domain::{
     ChannelKind, Clock, DecisionKind, Definition, Definitions, EffectClass, Gate, GateKind, Inbound, Millis, Outbound, TurnStatus, Via,
     Vote, confirmation_of,
 };
+use countersign_gateway::store::{AuditCheck, AuditEntry, Ledger, NewOutbox, OutboxOp, Renewal, StoreError};
 use futures_util::future::{join, join_all};
 use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
@@ -44,7 +44,7 @@ async fn enqueue(ledger: &Ledger, row: &NewOutbox) {
     tx.commit().await.unwrap();
 }
 
-async fn take(ledger: &Ledger, owner: &str, limit: i64) -> Vec<countersign::store::OutboxRow> {
+async fn take(ledger: &Ledger, owner: &str, limit: i64) -> Vec<countersign_gateway::store::OutboxRow> {
     let mut tx = ledger.begin().await.unwrap();
     let rows = tx.claim_outbox(owner, LEASE_MS, limit, &[]).await.unwrap();
     tx.commit().await.unwrap();

@@ -1,9 +1,9 @@
 //! What a restart keeps, what it makes void on a file, and which files are refused.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
-use countersign::config::Stores;
-use countersign::store::{Ledger, Renewal, StoreError};
 use countersign_agent::domain::{Clock, Millis};
+use countersign_gateway::config::Stores;
+use countersign_gateway::store::{Ledger, Renewal, StoreError};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AnyConnection, Connection, Executor, Row};
 
@@ -79,13 +79,13 @@ async fn a_restart_keeps_rows_and_voids_leases() {
     let other = claim(&store).await.unwrap();
     let fresh = accept(&store, &simple("c", &home, "ou_3")).await;
     let mut tx = store.ledger.begin().await.unwrap();
-    tx.enqueue(&countersign::store::NewOutbox {
+    tx.enqueue(&countersign_gateway::store::NewOutbox {
         key: "k".to_owned(),
         queue: "q".to_owned(),
         gate_id: None,
         turn_id: None,
         conversation: home.clone(),
-        op: countersign::store::OutboxOp::Post {
+        op: countersign_gateway::store::OutboxOp::Post {
             reply_to: None,
             content: countersign_agent::domain::Outbound::Text { text: "x".to_owned() },
         },

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use countersign::store::{AuditCheck, AuditEntry, ListQuery, PruneCounts};
 use countersign_agent::domain::{
     Absence, ActionId, ActionStatus, Conversation, DecisionKind, FeedbackValue, Message, Millis, Role, StandingGrant, TurnStatus,
 };
+use countersign_gateway::store::{AuditCheck, AuditEntry, ListQuery, PruneCounts};
 
 use crate::store_kit::{START, accept, action, decision, handle_all, lane_task, open, place, simple, stores, working};
 

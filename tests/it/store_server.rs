@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use countersign::config::Stores;
-use countersign::store::{AuditCheck, Ledger, Renewal, SchemaState, StoreError};
 use countersign_agent::domain::Clock;
+use countersign_gateway::config::Stores;
+use countersign_gateway::store::{AuditCheck, Ledger, Renewal, SchemaState, StoreError};
 use futures_util::future::join_all;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};

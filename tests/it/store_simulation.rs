@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use countersign::store::{Lease, Ledger, StoreError, Tx};
 use countersign_agent::domain::{ActionId, ActionStatus, DecisionKind, GateId, Millis, ToolResult, TurnId, TurnStatus};
+use countersign_gateway::store::{Lease, Ledger, StoreError, Tx};
 use proptest::prelude::*;
 
 use crate::store_kit::{LEASE_MS, Store, action, decision, gate, place, simple, stores, turn};

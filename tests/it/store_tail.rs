@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use countersign::store::{AuditEntry, EventPlace, EventRow, Lease, Read, Tail, TurnRow, Tx, event_id};
 use countersign_agent::domain::{Event, Millis, TurnId};
+use countersign_gateway::store::{AuditEntry, EventPlace, EventRow, Lease, Read, Tail, TurnRow, Tx, event_id};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use secrecy::ExposeSecret;

@@ -1,8 +1,8 @@
 //! Turns: what is saved reads back whole; lists and look-ups by chat and conversation.
 
-use countersign::store::{Cursor, EventRow, InvalidCursor, ListQuery, StoreError};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{Event, Message, Role, ToolCall, TurnReason, TurnStatus};
+use countersign_gateway::store::{Cursor, EventRow, InvalidCursor, ListQuery, StoreError};
 use serde_json::json;
 
 use crate::store_kit::{place, stores, working};

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// design: every built-in template parses and can be tried without an unknown filter, test, function or include.
 #[test]
 fn the_built_in_templates_load() {
-    countersign::template::load(None).unwrap();
+    countersign_gateway::template::load(None).unwrap();
 }
 
 /// design: both languages have the same keys, and each text uses the same variables in both.

@@ -1,6 +1,7 @@
 //! Checks on the source tree itself: who may import whom, and how big a file may grow.
 
 mod cycles;
+mod one_build;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -121,7 +122,7 @@ fn only_config_reads_the_environment() {
         .into_iter()
         .filter(|(file, text)| {
             // A child process gets `PATH` and `HOME` of this one.
-            let reads = file.starts_with("src/config") || file == "crates/agent/src/tools/mcp/child.rs";
+            let reads = file.starts_with("crates/gateway/src/config") || file == "crates/agent/src/tools/mcp/child.rs";
             !reads
                 && ["env::var", "env::vars", "env::var_os"]
                     .iter()
@@ -218,7 +219,7 @@ fn the_scan_sees_imports() {
     );
     let text = "use crate::store::Ledger;\nuse countersign_agent::domain::Plan;";
     assert_eq!(
-        named_rooms("src/app.rs", text).into_iter().collect::<Vec<_>>(),
+        named_rooms("crates/gateway/src/app.rs", text).into_iter().collect::<Vec<_>>(),
         ["agent::domain", "store"]
     );
     assert_eq!(
@@ -228,9 +229,16 @@ fn the_scan_sees_imports() {
         ["agent::domain"]
     );
     assert_eq!(home("crates/agent/src/reducer/step.rs").as_deref(), Some("agent::reducer"));
-    assert_eq!(home("src/store/ledger/inbox.rs").as_deref(), Some("store"));
-    assert_eq!(home("src/store.rs").as_deref(), Some("store"));
-    assert_eq!(home("src/lib.rs"), None);
+    assert_eq!(
+        named_rooms("src/cli/serve.rs", "use countersign_gateway::{app, store};")
+            .into_iter()
+            .collect::<Vec<_>>(),
+        ["app", "store"]
+    );
+    assert_eq!(home("crates/gateway/src/store/ledger/inbox.rs").as_deref(), Some("store"));
+    assert_eq!(home("crates/gateway/src/store.rs").as_deref(), Some("store"));
+    assert_eq!(home("crates/gateway/src/lib.rs"), None);
+    assert_eq!(home("src/cli/serve.rs").as_deref(), Some("cli"));
 }
 
 /// The room a file belongs to; `None` for `lib.rs` and `main.rs`.
@@ -240,7 +248,7 @@ fn home(file: &str) -> Option<String> {
     }
     let (package, inside) = match file.strip_prefix("crates/agent/src/") {
         Some(inside) => ("agent::", inside),
-        None => ("", file.strip_prefix("src/")?),
+        None => ("", file.strip_prefix("crates/gateway/src/").or(file.strip_prefix("src/"))?),
     };
     let first = inside.split('/').next()?.trim_end_matches(".rs");
     (first != "lib" && first != "main").then(|| format!("{package}{first}"))
@@ -248,17 +256,16 @@ fn home(file: &str) -> Option<String> {
 
 /// The rooms that a file names.
 fn named_rooms(file: &str, text: &str) -> BTreeSet<String> {
-    let of_agent = |names: BTreeSet<String>| names.into_iter().map(|name| format!("agent::{name}"));
-    let own = named_modules(text, "crate::");
+    let of_agent = |root: &str| named_modules(text, root).into_iter().map(|name| format!("agent::{name}"));
     if file.starts_with("crates/agent/") {
-        of_agent(own).collect()
-    } else if file.starts_with("crates/playground/") {
-        of_agent(named_modules(text, "countersign_agent::")).collect()
-    } else {
-        own.into_iter()
-            .chain(of_agent(named_modules(text, "countersign_agent::")))
-            .collect()
+        return of_agent("crate::").collect();
     }
+    let mut named: BTreeSet<String> = of_agent("countersign_agent::").collect();
+    if !file.starts_with("crates/playground/") {
+        named.extend(named_modules(text, "crate::"));
+        named.extend(named_modules(text, "countersign_gateway::"));
+    }
+    named
 }
 
 /// The text without comments.

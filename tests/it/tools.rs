@@ -309,7 +309,7 @@ async fn sending_a_file_is_no_read() {
     let mut configured = boot(Some(folder.path()));
     let mut class = |effect| {
         configured.tools.effects = [("send_file".to_owned(), effect)].into();
-        let specs = countersign::app::tool_specs(&configured, &Reach::default()).map_err(|error| error.to_string())?;
+        let specs = countersign_gateway::app::tool_specs(&configured, &Reach::default()).map_err(|error| error.to_string())?;
         Ok(specs.into_iter().find(|spec| spec.name == "send_file").unwrap().effect)
     };
     assert_eq!(class(EffectClass::Destructive), Ok(EffectClass::Destructive));
@@ -324,14 +324,14 @@ async fn the_box_follows_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let mut configured = boot(None);
     assert!(
-        countersign::app::toolbox(&configured, &Reach::default())
+        countersign_gateway::app::toolbox(&configured, &Reach::default())
             .unwrap()
             .specs()
             .is_empty()
     );
     configured.tools.workspace = Some(folder.path().to_owned());
     configured.tools.effects = [("read_file".to_owned(), EffectClass::Write)].into();
-    let tools = countersign::app::toolbox(&configured, &Reach::default()).unwrap();
+    let tools = countersign_gateway::app::toolbox(&configured, &Reach::default()).unwrap();
     let classes: Vec<_> = tools.specs().into_iter().map(|spec| (spec.name, spec.effect)).collect();
     assert_eq!(
         classes,
@@ -348,7 +348,9 @@ async fn the_box_follows_the_configuration() {
     assert!(tools.get("run_bash").is_none());
     configured.tools.effects = [("write_file".to_owned(), EffectClass::State)].into();
     assert_eq!(
-        countersign::app::toolbox(&configured, &Reach::default()).unwrap_err().to_string(),
+        countersign_gateway::app::toolbox(&configured, &Reach::default())
+            .unwrap_err()
+            .to_string(),
         "tools.effects.write_file: found state, allowed read, write, destructive"
     );
 }
@@ -359,7 +361,7 @@ fn a_missing_workspace_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("no");
     let problem = |path: &Path| {
-        countersign::app::toolbox(&boot(Some(path)), &Reach::default())
+        countersign_gateway::app::toolbox(&boot(Some(path)), &Reach::default())
             .unwrap_err()
             .to_string()
     };

@@ -7,9 +7,9 @@ use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use countersign::app::install_crypto;
 use countersign_agent::domain::EffectClass;
 use countersign_agent::tools::{CallHandle, HaltReason, Reach, Tool, ToolError, ToolOutput};
+use countersign_gateway::app::install_crypto;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn tool(reach: &Reach) -> Arc<dyn Tool> {
     install_crypto();
     let mut boot = boot(None);
     boot.tools.web_fetch = true;
-    countersign::app::toolbox(&boot, reach).unwrap().get("web_fetch").unwrap()
+    countersign_gateway::app::toolbox(&boot, reach).unwrap().get("web_fetch").unwrap()
 }
 
 async fn try_fetch(internet: &Internet, url: &str) -> Result<ToolOutput, String> {
@@ -360,7 +360,7 @@ async fn a_stop_ends_a_fetch_at_once() {
 #[tokio::test]
 async fn it_is_a_write_and_off_unless_switched_on() {
     assert!(
-        countersign::app::toolbox(&boot(None), &Reach::default())
+        countersign_gateway::app::toolbox(&boot(None), &Reach::default())
             .unwrap()
             .specs()
             .is_empty()

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use countersign::store::{OutboxOp, OutboxRow};
 use countersign_agent::domain::{ActionId, GateId, GateKind, Millis, Outbound, TurnId};
+use countersign_gateway::store::{OutboxOp, OutboxRow};
 
 /// What the platform said about a delivery.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,10 +3,10 @@
 use std::sync::{Arc, LazyLock, Mutex, mpsc};
 use std::time::Duration;
 
-use countersign::config::Stores;
-use countersign::store::Ledger;
 use countersign_agent::domain::{Clock, Millis};
 use countersign_agent::template::Templates;
+use countersign_gateway::config::Stores;
+use countersign_gateway::store::Ledger;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
 use tokio::runtime::{Builder, Runtime};
 
@@ -14,7 +14,7 @@ use super::stage::{Pacer, Scene, unpaced};
 use super::words::{BOT, place};
 
 static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Arc::new(countersign::template::load(None).expect("the embedded templates are sound")));
+    LazyLock::new(|| Arc::new(countersign_gateway::template::load(None).expect("the embedded templates are sound")));
 
 /// Rows of lives, children first.
 const TABLES: [&str; 13] = [

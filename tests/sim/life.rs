@@ -9,13 +9,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::channels::BoxFuture;
-use countersign::config::{Live, Settings};
-use countersign::conversation::{Conversations, GroupDirectory};
-use countersign::lanes::{ChatTools, Intervals, Runner, RunnerParts};
-use countersign::store::SimulatedCommit;
 use countersign_agent::domain::{ChannelKind, Failpoint, Ids, Inbound, InboundBody, Millis, Mode};
 use countersign_agent::tools::{Tool, ToolError, ToolOutput, Toolbox};
+use countersign_gateway::channels::BoxFuture;
+use countersign_gateway::config::{Live, Settings};
+use countersign_gateway::conversation::{Conversations, GroupDirectory};
+use countersign_gateway::lanes::{ChatTools, Intervals, Runner, RunnerParts};
+use countersign_gateway::store::SimulatedCommit;
 use futures_util::FutureExt;
 
 use super::chat::Chat;

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::conversation::Conversations;
-use countersign::lanes::{Runner, WorkError};
-use countersign::store::{Hold, Lease, Ledger, OutboxOp, OutboxRow, StoreError};
 use countersign_agent::domain::{Clock, Inbound, LaneId, Millis, Notice};
+use countersign_gateway::conversation::Conversations;
+use countersign_gateway::lanes::{Runner, WorkError};
+use countersign_gateway::store::{Hold, Lease, Ledger, OutboxOp, OutboxRow, StoreError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use countersign::store::{SimulatedCommit, SimulatedOrder, SimulatedTurn, StoreError};
 use countersign_agent::model::{ChatReply, ChatRequest, ModelError};
 use countersign_agent::tools::{ToolError, ToolOutput};
+use countersign_gateway::store::{SimulatedCommit, SimulatedOrder, SimulatedTurn, StoreError};
 use futures_util::task::AtomicWaker;
 use serde_json::Value;
 use tokio::sync::oneshot;

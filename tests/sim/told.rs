@@ -1,8 +1,8 @@
 //! A life's transcript in words.
 
-use countersign::store::{OutboxOp, OutboxRow};
 use countersign_agent::domain::{Inbound, InboundBody};
 use countersign_agent::model::{ChatReply, ModelError};
+use countersign_gateway::store::{OutboxOp, OutboxRow};
 
 use super::replica::News;
 

@@ -113,9 +113,9 @@ fn with_mentions(text: &str, plain: impl Fn(&str) -> String, mut spell: impl FnM
 impl Tenant {
     /// A Lark tenant that knows the app's secrets. `bot` is the bot's open id.
     #[must_use]
-    pub fn new(http: reqwest::Client, base: &str, app: impl Into<LarkApp>, bot: &str, clock: Clock, ids: Ids) -> Self {
+    pub fn new(http: reqwest::Client, base: &str, app: LarkApp, bot: &str, clock: Clock, ids: Ids) -> Self {
         let people = People::Lark(LarkPeople {
-            app: app.into(),
+            app,
             bot: bot.to_owned(),
             clock,
             ids,
@@ -129,16 +129,9 @@ impl Tenant {
     /// A Slack workspace that knows the app's signing secret. Without `workspace` it has one of its own, in which nobody has
     /// spoken yet.
     #[must_use]
-    pub fn slack(
-        http: reqwest::Client,
-        base: &str,
-        app: impl Into<SlackApp>,
-        workspace: Option<Workspace>,
-        clock: Clock,
-        ids: Ids,
-    ) -> Self {
+    pub fn slack(http: reqwest::Client, base: &str, app: SlackApp, workspace: Option<Workspace>, clock: Clock, ids: Ids) -> Self {
         let people = People::Slack(SlackPeople {
-            signing_secret: app.into().signing_secret,
+            signing_secret: app.signing_secret,
             workspace: workspace.unwrap_or_else(|| Workspace::new(clock.clone(), ids.clone())),
             clock,
             ids,

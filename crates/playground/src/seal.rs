@@ -46,8 +46,8 @@ pub struct Sealed {
 ///
 /// `nonce` must be 1 to 128 characters of `[A-Za-z0-9_-]` to be accepted, and `iv` fresh for every event.
 #[must_use]
-pub fn seal(app: impl Into<LarkApp>, now: Millis, nonce: &str, iv: [u8; BLOCK], plain: &[u8]) -> Sealed {
-    let Some(secret) = app.into().encrypt_key else {
+pub fn seal(app: LarkApp, now: Millis, nonce: &str, iv: [u8; BLOCK], plain: &[u8]) -> Sealed {
+    let Some(secret) = app.encrypt_key else {
         return Sealed {
             headers: Vec::new(),
             body: plain.to_vec(),

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use countersign_agent::domain::Clock;
+use countersign_gateway::app::Http;
 use futures_util::future::join_all;
 use reqwest::header::DATE;
 
 use super::verdict::Verdict;
-use crate::app::Http;
 
 /// More is told.
 const NOTABLE: Duration = Duration::from_secs(60);

@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use countersign_agent::domain::Clock;
 use countersign_agent::model::Provider;
+use countersign_gateway::app::{Http, socket_platforms};
+use countersign_gateway::channels::{Channel, DeliveryError, LarkClient, LarkHook, Signals, SocketAnswer, SocketPlatform};
+use countersign_gateway::config::{Boot, Coordination, Live};
+use countersign_gateway::store::{Ledger, SchemaState, StoreError, look_at_redis};
 use futures_util::future::join_all;
 use secrecy::SecretString;
 use tokio::sync::oneshot;
@@ -13,11 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::verdict::Verdict;
 use super::{clock, mcp, model, slack};
-use crate::app::{Http, socket_platforms};
-use crate::channels::{Channel, DeliveryError, LarkClient, LarkHook, Signals, SocketAnswer, SocketPlatform};
 use crate::cli::{problem, result};
-use crate::config::{Boot, Coordination, Live};
-use crate::store::{Ledger, SchemaState, StoreError, look_at_redis};
 
 /// For one trial, all its requests together.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -52,7 +52,7 @@ impl Trial {
 pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trial>> {
     let http = Http::new()?;
     // The admin's own templates were checked before; for a trial the built-in ones do.
-    let templates = Arc::new(crate::template::load(None)?);
+    let templates = Arc::new(countersign_gateway::template::load(None)?);
     let mut hosts = Vec::new();
     let lark = live.lark.enabled.then(|| {
         hosts.push(boot.lark.base_url.as_str());

@@ -1,11 +1,11 @@
 //! Is Slack's bot token good, and may it do what we need?
 
+use countersign_gateway::config::SlackSecrets;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::verdict::{Verdict, transport};
 use crate::cli::manifest::slack_app::scopes as manifest_scopes;
-use crate::config::SlackSecrets;
 
 /// Without one of these the gateway does not hear, does not speak, or may say something twice after a crash. Without another scope of the
 /// manifest something is missing.

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use countersign_agent::domain::{Clock, Ids};
+use countersign_gateway::app::{self, Parts};
+use countersign_gateway::{config, telemetry};
 use countersign_playground::{Posted, Snapshot, Words};
 use serde_json::Value;
 
 use super::print::{Printer, PrintingModel};
 use super::scene::Scene;
 use super::{DemoArgs, Folder};
-use crate::app::{self, Parts};
-use crate::{config, telemetry};
 
 /// The whole show must not take longer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);

@@ -227,7 +227,7 @@ async fn the_demo_can_be_read_along() {
 /// design: `demo --console` serves the console on the sample workspace, names three people to play, and leaves nothing behind.
 #[tokio::test]
 async fn the_console_opens_with_people_to_play() {
-    countersign::app::install_crypto();
+    countersign_gateway::app::install_crypto();
     let folder = tempfile::tempdir().unwrap();
     let mut child = tokio::process::Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(["demo", "--console"])

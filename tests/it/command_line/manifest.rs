@@ -1,6 +1,6 @@
 //! `countersign manifest`: what a platform's app is made from names our paths and exactly what we handle.
 
-use countersign::channels::{LarkReceived as Received, SlackReceived};
+use countersign_gateway::channels::{LarkReceived as Received, SlackReceived};
 use serde_json::{Value, json};
 
 use crate::support::command::run;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::app::Running;
+use countersign_gateway::app::Running;
 use serde_json::json;
 use sqlx::Connection;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use countersign::app::{self, Parts, Running};
-use countersign::config::{self, Loaded};
 use countersign_agent::domain::Clock;
 use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, ModelError};
+use countersign_gateway::app::{self, Parts, Running};
+use countersign_gateway::config::{self, Loaded};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tempfile::TempDir;

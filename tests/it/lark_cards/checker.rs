@@ -1,7 +1,7 @@
 //! The checker of Card JSON 2.0: what the platform refuses, it refuses, one broken rule at a time.
 
-use countersign::channels::lark_card;
 use countersign_agent::domain::{CardState, Locale, Outbound};
+use countersign_gateway::channels::lark_card;
 use countersign_playground::check_card;
 use serde_json::{Value, json};
 

@@ -206,7 +206,7 @@ async fn a_server_that_never_answers_costs_only_itself() {
         broken("brief", &["/bin/true"]),
         played.by_command(&[]),
     ];
-    countersign::app::install_crypto();
+    countersign_gateway::app::install_crypto();
     let servers = Servers::start(&all, None, Arc::new(FirstSight::default()));
     eventually("the one that answers", || async { (servers.specs().len() == 1).then_some(()) }).await;
     eventually("two lost ones", || async {

@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use countersign::app::Running;
+use countersign_gateway::app::Running;
 use countersign_playground::{Event, Posted, Tenant};
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::Value;

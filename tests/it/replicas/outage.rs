@@ -4,9 +4,9 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use countersign::config::Stores;
-use countersign::store::Ledger;
 use countersign_agent::domain::Clock;
+use countersign_gateway::config::Stores;
+use countersign_gateway::store::Ledger;
 use futures_util::poll;
 use sqlx::{AnyConnection, Connection, Row};
 

@@ -1,7 +1,7 @@
 //! The checker of Block Kit: what the platform refuses, it refuses, one broken rule at a time.
 
-use countersign::channels::{BlockSet, FormContext, revise_form, slack_message};
 use countersign_agent::domain::{CardState, Locale, Outbound};
+use countersign_gateway::channels::{BlockSet, FormContext, revise_form, slack_message};
 use countersign_playground::check_message as check_slack;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The Home tab: how it looks, and that it keeps the platform's bounds with its cards whole.
 
-use countersign::channels::{HomeCard, HomePage, HomeTask, home_view};
 use countersign_agent::domain::{ActionStatus, CardState, Locale, Outbound, PlanCard, StepStatus};
+use countersign_gateway::channels::{HomeCard, HomePage, HomeTask, home_view};
 use countersign_playground::check_message as check_slack;
 use serde_json::Value;
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::app;
 use countersign_agent::domain::{Clock, Ids, Millis};
+use countersign_gateway::app;
 use countersign_playground::{BOT, Event, FakeLark, FakeSlack, Posted, Stage, Tenant};
 use notify::event::{EventKind, ModifyKind, RenameMode};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -20,7 +20,7 @@ use super::replica::Replica;
 use crate::support::api::Api;
 use crate::support::fake_model::FakeModel;
 use crate::support::platform::On;
-use crate::support::settings::load;
+use crate::support::settings::{lark_app, load, slack_app};
 use crate::support::world::{SECRETS, SLACK_SECRETS};
 
 /// As patient as Lark and Slack are with one push.
@@ -114,13 +114,13 @@ impl Street {
             Side {
                 on: On::Lark,
                 chat: (*lark).clone(),
-                tenant: Tenant::new(http.clone(), nowhere, boot.lark, BOT, clock.clone(), ids.clone()),
+                tenant: Tenant::new(http.clone(), nowhere, lark_app(&boot.lark), BOT, clock.clone(), ids.clone()),
                 _fake: Fake::Lark { _fake: lark },
             },
             Side {
                 on: On::Slack,
                 chat: (*slack).clone(),
-                tenant: Tenant::slack(http, nowhere, &boot.slack, Some(slack.workspace()), clock, ids),
+                tenant: Tenant::slack(http, nowhere, slack_app(&boot.slack), Some(slack.workspace()), clock, ids),
                 _fake: Fake::Slack { _fake: slack },
             },
         ];

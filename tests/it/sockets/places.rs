@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::store::{Ledger, SocketPlace};
 use countersign_agent::domain::Millis;
+use countersign_gateway::store::{Ledger, SocketPlace};
 use tokio::task::JoinSet;
 
 use crate::store_kit::stores;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::store::KeptCard;
 use countersign_agent::domain::Outbound;
+use countersign_gateway::store::KeptCard;
 
 use super::{HOLD_MS, OutboxRow, enqueue, failed, patch, post, sent, take, text};
 use crate::store_kit::{Store, stores};

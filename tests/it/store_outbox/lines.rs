@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::store::{Line, LineKind, NewOutbox, OutboxRow};
 use countersign_agent::domain::{ChannelKind, Millis};
+use countersign_gateway::store::{Line, LineKind, NewOutbox, OutboxRow};
 
 use super::{HOLD_MS, enqueue, patch, post, sent, take};
 use crate::store_kit::{Store, place_on, stores};

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 
 pub use sweep::mutations;
 
+use super::settings::lark_app;
 use super::sign::{lark_digest, lark_secrets, only, slack_digest};
 
 /// One symbolic request. `path_kind` is `events`, `cards`, `interactions` or `commands`; the harness has the paths.
@@ -287,7 +288,7 @@ fn encrypt(mode: &str, body: &[u8], key: &str) -> Vec<u8> {
         key.to_owned()
     };
     let iv: [u8; 16] = Sha256::digest(body)[..16].try_into().unwrap();
-    let sealed = seal(lark_secrets("", "", &key), Millis(0), "n", iv, body);
+    let sealed = seal(lark_app(&lark_secrets("", "", &key)), Millis(0), "n", iv, body);
     let mut envelope: Map<String, Value> = serde_json::from_slice(&sealed.body).unwrap();
     let mut blob = STANDARD.decode(envelope["encrypt"].as_str().unwrap()).unwrap();
     match mode {

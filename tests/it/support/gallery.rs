@@ -22,7 +22,7 @@ use self::standing::allowed_here;
 
 /// Loaded once: all tests read, none writes.
 pub fn templates() -> Arc<Templates> {
-    static LOADED: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(countersign::template::load(None).unwrap()));
+    static LOADED: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(countersign_gateway::template::load(None).unwrap()));
     Arc::clone(&LOADED)
 }
 

@@ -1,10 +1,11 @@
 //! Pushes to a Lark app as the platform makes them, straight into the hook, and the event that most tests vary.
 
-use countersign::channels::{LarkHook, LarkReceived as Received, Refusal};
 use countersign_agent::domain::{Inbound, InboundBody, InboundMessage};
+use countersign_gateway::channels::{LarkHook, LarkReceived as Received, Refusal};
 use countersign_playground::seal;
 use serde_json::{Value, json};
 
+use super::settings::lark_app;
 use super::sign::{NOW, header_map, lark_digest, lark_secrets};
 
 pub const APP: &str = "cli_test";
@@ -14,7 +15,7 @@ pub const KEY: &str = "k-lark-test-0123456789";
 /// Signed and encrypted, as the platform pushes it.
 pub fn push(plain: &Value) -> Result<Received, Refusal> {
     let secrets = lark_secrets(APP, TOKEN, KEY);
-    let sealed = seal(&secrets, NOW, "n", [1; 16], plain.to_string().as_bytes());
+    let sealed = seal(lark_app(&secrets), NOW, "n", [1; 16], plain.to_string().as_bytes());
     LarkHook::new(&secrets).receive(&header_map(&sealed.headers).unwrap(), &sealed.body, NOW)
 }
 
@@ -35,7 +36,14 @@ pub fn push_unsigned(body: &[u8], key: &str) -> Result<Received, Refusal> {
 }
 
 pub fn encrypted(plain: &Value) -> Vec<u8> {
-    seal(lark_secrets(APP, TOKEN, KEY), NOW, "n", [1; 16], plain.to_string().as_bytes()).body
+    seal(
+        lark_app(&lark_secrets(APP, TOKEN, KEY)),
+        NOW,
+        "n",
+        [1; 16],
+        plain.to_string().as_bytes(),
+    )
+    .body
 }
 
 pub fn event(kind: &str, event: Value) -> Value {

@@ -48,7 +48,7 @@ impl Reply {
             "SELECT",
             "src/",
             "panicked",
-            "countersign::",
+            "countersign_gateway::",
             "Deserialize",
             "serde",
         ] {

@@ -1,7 +1,7 @@
 //! Models for tests: pure functions of the request, so that asking again after a crash gives the same answer.
 
-use countersign::conversation::Phrase;
 use countersign_agent::domain::Addressed;
+use countersign_gateway::conversation::Phrase;
 use serde_json::{Value, json};
 
 use super::fake_model::{Gate, Step, call, say};

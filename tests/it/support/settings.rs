@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use countersign::config::{self, Loaded};
+use countersign_gateway::config::{self, LarkSecrets, Loaded, SlackSecrets};
+use countersign_playground::{LarkApp, SlackApp};
 
 use super::platform::On;
 
@@ -23,5 +24,21 @@ pub fn load(settings: &[(String, String)], yaml: &str) -> Loaded {
     match config::load(Some(file.path() as &Path), env.collect::<Vec<_>>().into_iter()) {
         Ok(loaded) => loaded,
         Err(problems) => panic!("{}", problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")),
+    }
+}
+
+/// The Lark app that signs with these secrets.
+pub fn lark_app(secrets: &LarkSecrets) -> LarkApp {
+    LarkApp {
+        app_id: secrets.app_id.clone(),
+        verification_token: secrets.verification_token.clone(),
+        encrypt_key: secrets.encrypt_key.clone(),
+    }
+}
+
+/// The Slack app that signs with these secrets.
+pub fn slack_app(secrets: &SlackSecrets) -> SlackApp {
+    SlackApp {
+        signing_secret: secrets.signing_secret.clone(),
     }
 }

@@ -1,8 +1,8 @@
 //! Signs requests as the platforms do, written apart from the product so that one can check the other.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use countersign::config::{EventDelivery, LarkSecrets};
 use countersign_agent::domain::Millis;
+use countersign_gateway::config::{EventDelivery, LarkSecrets};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 

@@ -1,8 +1,8 @@
 //! Requests to a Slack app as the platform makes them, straight into the hook, and the bodies that most tests vary.
 
-use countersign::channels::{Refusal, SlackHook, SlackReceived as Received};
-use countersign::config::{EventDelivery, SlackSecrets};
 use countersign_agent::domain::{Inbound, InboundBody, InboundMessage};
+use countersign_gateway::channels::{Refusal, SlackHook, SlackReceived as Received};
+use countersign_gateway::config::{EventDelivery, SlackSecrets};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 

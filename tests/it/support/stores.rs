@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use countersign::store::Ledger;
+use countersign_gateway::store::Ledger;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
 use tokio::sync::OnceCell;
 

@@ -3,8 +3,8 @@
 use countersign_agent::tools::Reach;
 use std::path::Path;
 
-use countersign::config::{self, Boot};
 use countersign_agent::tools::Toolbox;
+use countersign_gateway::config::{self, Boot};
 
 /// A configuration of which only the workspace matters.
 pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
@@ -16,5 +16,5 @@ pub(crate) fn boot(workspace: Option<&Path>) -> Boot {
 
 /// The file tools of `folder`.
 pub(crate) fn toolbox(folder: &Path) -> Toolbox {
-    countersign::app::toolbox(&boot(Some(folder)), &Reach::default()).unwrap()
+    countersign_gateway::app::toolbox(&boot(Some(folder)), &Reach::default()).unwrap()
 }

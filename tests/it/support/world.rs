@@ -6,13 +6,13 @@ use std::process::ExitStatus;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use countersign::app::{self, Parts, Running, StartError};
-use countersign::config::Loaded;
-use countersign::lanes::Intervals;
-use countersign::store::StoreError;
 use countersign_agent::domain::{Clock, Ids};
 use countersign_agent::tools::{Tool, Toolbox};
-use countersign_playground::{BOT, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
+use countersign_gateway::app::{self, Parts, Running, StartError};
+use countersign_gateway::config::Loaded;
+use countersign_gateway::lanes::Intervals;
+use countersign_gateway::store::StoreError;
+use countersign_playground::{BOT, Demo, FakeLark, FakeSlack, Posted, Snapshot, Stage, Tenant};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -22,7 +22,7 @@ use super::fake_model::FakeModel;
 use super::platform::On;
 use super::process::{Process, STARTS};
 use super::quiet;
-use super::settings::{change, load};
+use super::settings::{change, lark_app, load, slack_app};
 use super::stores::Pairing;
 
 /// Settings of every test world, as YAML under these keys.
@@ -239,10 +239,13 @@ impl World {
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let (nowhere, ids) = ("http://127.0.0.1:1", Ids::random());
         let (chat, tenant) = match &fake {
-            Fake::Lark(lark) => ((**lark).clone(), Tenant::new(http, nowhere, boot.lark, BOT, clock.clone(), ids)),
+            Fake::Lark(lark) => (
+                (**lark).clone(),
+                Tenant::new(http, nowhere, lark_app(&boot.lark), BOT, clock.clone(), ids),
+            ),
             Fake::Slack(slack) => (
                 (**slack).clone(),
-                Tenant::slack(http, nowhere, &boot.slack, Some(slack.workspace()), clock.clone(), ids),
+                Tenant::slack(http, nowhere, slack_app(&boot.slack), Some(slack.workspace()), clock.clone(), ids),
             ),
         };
         let mut world = Self {
@@ -303,6 +306,7 @@ impl World {
             clock: self.clock.clone(),
             drain: Duration::ZERO,
             tools: self.tools.clone(),
+            demo: Some(Arc::new(Demo)),
             ..Parts::default()
         };
         parts.timings.poll = Duration::from_millis(20);

@@ -1,7 +1,7 @@
 //! Answers by text: who decides what, once, with its trail and its repaint.
 
-use countersign::store::OutboxOp;
 use countersign_agent::domain::{Approvers, CardState, DecisionKind, GateKind, Millis, Notice, Outbound, ReactionMark, Via};
+use countersign_gateway::store::OutboxOp;
 
 use super::words::says;
 use super::world::World;

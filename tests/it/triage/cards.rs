@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use countersign::config::{AgentLive, ChannelLive, GroupTrigger, Live, Profiles};
-use countersign::store::TurnRow;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
     Gate, GateId, GateKind, Locale, Mode, Outbound, PlanCard, PlanWords, PromptFeature, PromptLanguage, QuestionCard, QueueMode,
     Reflection, SessionMode, StepStatus, StepView,
 };
 use countersign_agent::model::{ModelLive, Provider};
+use countersign_gateway::config::{AgentLive, ChannelLive, GroupTrigger, Live, Profiles};
+use countersign_gateway::store::TurnRow;
 
 pub const TTL: Duration = Duration::from_secs(3600);
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use countersign::store::OutboxOp;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{GateKind, InboundBody, Millis, Notice, Outbound, QueueMode, ReactionMark};
+use countersign_gateway::store::OutboxOp;
 
 use super::cards::TTL;
 use super::words::{happens, says};

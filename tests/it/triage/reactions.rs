@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::config::Live;
 use countersign_agent::domain::{Approvers, Gate, GateKind, InboundBody, Reaction, Thumb, Via};
+use countersign_gateway::config::Live;
 
 use super::cards::TTL;
 use super::words::{Words, happens, says};

@@ -1,9 +1,9 @@
 //! Decisions over the API.
 
-use countersign::conversation::{ApiDecision, DecideError};
-use countersign::store::TurnRow;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{ActionStatus, Approvers, ChannelKind, DecisionKind, Gate, GateId, GateKind, TurnId, Via};
+use countersign_gateway::conversation::{ApiDecision, DecideError};
+use countersign_gateway::store::TurnRow;
 
 use super::cards::TTL;
 use super::words::{Words, says};

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use countersign::channels::BoxFuture;
-use countersign::config::{Live, Settings};
-use countersign::conversation::{Conversations, GroupDirectory};
-use countersign::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::{
     Action, ActionId, ChannelKind, ClickTarget, ClickVerb, Clock, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, Millis, Notice,
     Outbound, TurnId, TurnStatus,
 };
+use countersign_gateway::channels::BoxFuture;
+use countersign_gateway::config::{Live, Settings};
+use countersign_gateway::conversation::{Conversations, GroupDirectory};
+use countersign_gateway::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
 
 use crate::store_kit::{Store, stores};
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use countersign::store::TurnRow;
 use countersign_agent::domain::{Action, ActionStatus, ClickTarget, Decision, DecisionKind, GateId, Grant, Outbound, Plan, Via, digest128};
 use countersign_agent::reducer::TurnState;
+use countersign_gateway::store::TurnRow;
 use sqlx::Row;
 
 use crate::life::Life;

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use countersign::store::{AuditCheck, OutboxOp};
 use countersign_agent::domain::{Decision, DecisionKind, Event, Message, Mode, Outbound, Role, TurnReason, TurnStatus};
 use countersign_agent::reducer::TurnState;
+use countersign_gateway::store::{AuditCheck, OutboxOp};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 

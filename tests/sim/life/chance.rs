@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use countersign::config::Live;
 use countersign_agent::domain::{ApprovalMode, Approvers, Mode, QueueMode, Reflection, SessionMode};
+use countersign_gateway::config::Live;
 
 use super::{Life, Part, WORKERS};
 use crate::cards;

@@ -2,6 +2,6 @@
 //! that were there before.
 
 fn main() {
-    println!("cargo::rerun-if-changed=templates");
-    println!("cargo::rerun-if-changed=migrations");
+    println!("cargo::rerun-if-changed=../../templates");
+    println!("cargo::rerun-if-changed=../../migrations");
 }

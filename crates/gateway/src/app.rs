@@ -11,8 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Failpoint, Ids};
-use countersign_agent::model::ModelLive;
-use countersign_agent::model::{ChatModel, Remote};
+use countersign_agent::model::{ChatModel, ModelLive, Provider, Remote};
 use countersign_agent::template::{TemplateError, Templates};
 use countersign_agent::tools::{Attachments, Servers, Toolbox, ToolboxError};
 use tokio::net::TcpListener;
@@ -52,6 +51,8 @@ pub struct Parts {
     pub timings: Intervals,
     /// This model instead of the configured one.
     pub model: Option<Arc<dyn ChatModel>>,
+    /// The model of `model.provider: demo`, which the program brings along. Whoever turns the feature `demo` on gives one.
+    pub demo: Option<Arc<dyn ChatModel>>,
     /// These action tools instead of the configured ones.
     pub tools: Option<Toolbox>,
     /// Where a test lets the process die.
@@ -67,6 +68,7 @@ impl Default for Parts {
             ids: Ids::random(),
             timings: Intervals::default(),
             model: None,
+            demo: None,
             tools: None,
             failpoint: Failpoint::default(),
             drain: DRAIN,
@@ -163,7 +165,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
             templates: Arc::clone(&templates),
             tools: Arc::new(tools.with_servers(servers.clone())),
             chat_tools,
-            models: models(&settings, http.clone(), parts.model),
+            models: models(&settings, http.clone(), parts.model, parts.demo),
             timings: parts.timings,
             failpoint: parts.failpoint.clone(),
             observers: Vec::new(),
@@ -262,7 +264,7 @@ fn channels(boot: &Boot, templates: &Arc<Templates>, http: &Http, machine: &Cloc
 }
 
 /// The platforms whose events come over connections that we open.
-pub(crate) fn socket_platforms(boot: &Boot, http: &Http, lark_hook: &Arc<LarkHook>) -> Vec<Arc<dyn SocketPlatform>> {
+pub fn socket_platforms(boot: &Boot, http: &Http, lark_hook: &Arc<LarkHook>) -> Vec<Arc<dyn SocketPlatform>> {
     let mut platforms: Vec<Arc<dyn SocketPlatform>> = Vec::new();
     if boot.lark.delivery == EventDelivery::Socket {
         let (calls, dialer) = (http.for_url(&boot.lark.base_url), http.dialer.clone());
@@ -326,14 +328,18 @@ impl Running {
 /// HTTP clients: the system's proxy settings hold for everything but this machine itself, where a proxy would
 /// only lose what a local model or a test server is asked.
 #[derive(Clone)]
-pub(crate) struct Http {
+pub struct Http {
     outside: reqwest::Client,
     here: reqwest::Client,
     dialer: Dialer,
 }
 
 impl Http {
-    pub(crate) fn new() -> Result<Self, StartError> {
+    /// The clients of this program, which keep their connections.
+    ///
+    /// # Errors
+    /// [`StartError::Http`] when the proxy settings of this machine cannot be used.
+    pub fn new() -> Result<Self, StartError> {
         let builder = || {
             reqwest::Client::builder()
                 .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
@@ -351,14 +357,14 @@ impl Http {
     }
 
     /// The client for this address.
-    pub(crate) fn for_url(&self, url: &str) -> reqwest::Client {
+    pub fn for_url(&self, url: &str) -> reqwest::Client {
         let here = reqwest::Url::parse(url).is_ok_and(|url| is_this_machine(&url));
         if here { self.here.clone() } else { self.outside.clone() }
     }
 }
 
 /// The models of the settings in force: the same ones until they change, for a model remembers what its server cannot do.
-fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>) -> ModelSource {
+fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>, demo: Option<Arc<dyn ChatModel>>) -> ModelSource {
     if let Some(model) = fixed {
         return Arc::new(move |_| Arc::clone(&model));
     }
@@ -371,16 +377,18 @@ fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>) ->
             *latest = (Arc::clone(&live), HashMap::new());
         }
         let name = live.model_name(profile).map(str::to_owned);
-        let model = latest.1.entry(name).or_insert_with(|| pick(live.model_of(profile), &http));
+        let model = latest
+            .1
+            .entry(name)
+            .or_insert_with(|| pick(live.model_of(profile), &http, demo.as_ref()));
         Arc::clone(model)
     })
 }
 
-fn pick(live: &ModelLive, http: &Http) -> Arc<dyn ChatModel> {
-    #[cfg(feature = "demo")]
-    if live.provider == countersign_agent::model::Provider::Demo {
-        return Arc::new(countersign_playground::Demo);
+fn pick(live: &ModelLive, http: &Http, demo: Option<&Arc<dyn ChatModel>>) -> Arc<dyn ChatModel> {
+    match demo {
+        Some(demo) if live.provider == Provider::Demo => Arc::clone(demo),
+        // Without a demo model the configuration's check refuses `demo`.
+        _ => Arc::new(Remote::new(http.for_url(&live.base_url), live)),
     }
-    // Without the demo model the configuration's check refuses `demo`.
-    Arc::new(Remote::new(http.for_url(&live.base_url), live))
 }

@@ -2,8 +2,8 @@
 //!
 //! The agent itself is the package `countersign-agent`. The rooms of the gateway, in reading order: `config`, `telemetry` and
 //! `template` are what an admin touches. `store` remembers. `lanes` has the agent work on what is stored. `channels` speak Lark and
-//! Slack; `conversation` finds out who said what to whom. `gateway` is HTTP in, workers, dispatcher out. `app` puts the parts together,
-//! `cli` is the command line. Who may import whom is a test (`tests/it/tidy.rs`).
+//! Slack; `conversation` finds out who said what to whom. `gateway` is HTTP in, workers, dispatcher out. `app` puts the parts together.
+//! The command line is the package `countersign`, on top of this one. Who may import whom is a test (`tests/it/tidy.rs`).
 pub mod config;
 pub mod telemetry;
 pub mod template;
@@ -14,4 +14,3 @@ pub mod surroundings;
 pub mod conversation;
 pub mod gateway;
 pub mod app;
-pub mod cli;

@@ -1,14 +1,36 @@
 //! The schema's version: brought up to this program's, or refused.
 
-use sqlx::AnyConnection;
+use std::sync::LazyLock;
+
+use rust_embed::RustEmbed;
 use sqlx::error::DatabaseError;
-use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgDatabaseError;
+use sqlx::{AnyConnection, AssertSqlSafe, SqlSafeStr};
 
 use super::Result;
 use crate::store::StoreError;
 
-static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+/// `sqlx::migrate!` would do the same, but its macro compiles both database drivers a second time.
+#[derive(RustEmbed)]
+#[folder = "../../migrations/"]
+struct Files;
+
+static MIGRATIONS: LazyLock<Migrator> =
+    LazyLock::new(|| Migrator::with_migrations(Files::iter().filter_map(|name| migration(&name)).collect()));
+
+/// The migration in a file `VERSION_DESCRIPTION.sql`, named and hashed as sqlx does it: databases keep both.
+fn migration(name: &str) -> Option<Migration> {
+    let (version, description) = name.strip_suffix(".sql")?.split_once('_')?;
+    let sql = String::from_utf8(Files::get(name)?.data.into_owned()).ok()?;
+    Some(Migration::new(
+        version.parse().ok()?,
+        description.replace('_', " ").into(),
+        MigrationType::Simple,
+        AssertSqlSafe(sql).into_sql_str(),
+        false,
+    ))
+}
 
 /// How the schema of a database stands; see [`Ledger::schema_state`](super::Ledger::schema_state).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

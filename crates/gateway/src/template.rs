@@ -7,12 +7,12 @@ use countersign_agent::template::{TemplateError, Templates};
 use rust_embed::RustEmbed;
 
 #[derive(RustEmbed)]
-#[folder = "templates/text/"]
+#[folder = "../../templates/text/"]
 #[prefix = "text/"]
 struct Wording;
 
 #[derive(RustEmbed)]
-#[folder = "templates/console/"]
+#[folder = "../../templates/console/"]
 #[prefix = "console/"]
 struct Pages;
 
