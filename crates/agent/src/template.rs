@@ -64,8 +64,9 @@ impl Templates {
             trial::replace(&mut env, name, piece, &mut problems);
         }
         // Tried last: a prompt may include another one, of which an override may exist.
+        let lenient = trial::lenient(&env);
         for (name, piece) in embedded.iter().filter(|(name, _)| !overrides.contains_key(*name)).chain(&overrides) {
-            trial::render(&env, name, piece, &mut problems);
+            trial::render(&lenient, name, piece, &mut problems);
         }
         if problems.is_empty() {
             Ok(Self { env, assets })

@@ -32,11 +32,16 @@ pub(super) fn replace(env: &mut Environment<'static>, name: &str, piece: &Piece,
     }
 }
 
-/// Renders `name` twice, with everything there and with nothing there, to walk both sides of most conditions.
-/// Only what no value could mend is a problem.
-pub(super) fn render(env: &Environment<'static>, name: &str, piece: &Piece, problems: &mut Vec<String>) {
+/// The environment in which [`render`] tries templates. It is made once for all: a copy has every template in it.
+pub(super) fn lenient(env: &Environment<'static>) -> Environment<'static> {
     let mut lenient = env.clone();
     lenient.set_undefined_behavior(UndefinedBehavior::Chainable);
+    lenient
+}
+
+/// Renders `name` twice, with everything there and with nothing there, to walk both sides of most conditions.
+/// Only what no value could mend is a problem.
+pub(super) fn render(lenient: &Environment<'static>, name: &str, piece: &Piece, problems: &mut Vec<String>) {
     let Ok(template) = lenient.get_template(name) else { return };
     let hopeless = |error: &Error| {
         matches!(
