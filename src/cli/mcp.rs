@@ -76,7 +76,10 @@ async fn ask(loaded: &Loaded, url: Option<String>, method: Method, path: &[&str]
         .pop_if_empty()
         .extend(["api", "v1"])
         .extend(path);
-    let client = Client::builder().no_proxy().timeout(Duration::from_secs(10)).build();
+    let client = countersign_agent::tls::http_client()
+        .no_proxy()
+        .timeout(Duration::from_secs(10))
+        .build();
     let client = client.map_err(|error| format!("no HTTP client: {error}"))?;
     let mut request = client.request(method, place);
     if let Some(token) = &loaded.boot.console_token {

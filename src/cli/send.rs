@@ -73,7 +73,7 @@ fn base(loaded: &Loaded, args: &SendArgs) -> String {
 }
 
 fn http() -> reqwest::Result<reqwest::Client> {
-    reqwest::Client::builder()
+    countersign_agent::tls::http_client()
         .no_proxy()
         .timeout(std::time::Duration::from_secs(10))
         .build()

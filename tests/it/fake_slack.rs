@@ -24,7 +24,7 @@ impl Bench {
         app::install_crypto();
         let clock = Clock::manual(Clock::system().now());
         let slack = FakeSlack::start(TOKEN, clock.clone(), Ids::random()).await.unwrap();
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = countersign_agent::tls::http_client().no_proxy().build().unwrap();
         let secrets = SlackSecrets {
             base_url: slack.base_url(),
             delivery: EventDelivery::Webhook,

@@ -40,7 +40,7 @@ impl Bench {
             verification_token: SecretString::from("v"),
             encrypt_key: None,
         };
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = countersign_agent::tls::http_client().no_proxy().build().unwrap();
         let client = LarkClient::new(&secrets, templates(), http, &clock);
         Self { lark, client, clock }
     }

@@ -26,7 +26,7 @@ fn client(fake: &FakeModel, provider: Provider) -> Remote {
         parallel_tool_calls: true,
         vision: true,
     };
-    Remote::new(reqwest::Client::new(), &settings)
+    Remote::new(countersign_agent::tls::http_client().build().unwrap(), &settings)
 }
 
 fn request() -> ChatRequest {

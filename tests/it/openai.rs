@@ -30,7 +30,7 @@ fn client(base_url: &str) -> Remote {
 fn http() -> reqwest::Client {
     // Others may have installed it already.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::new()
+    countersign_agent::tls::http_client().build().unwrap()
 }
 
 fn request(log: Vec<Message>, tools: &[&str]) -> ChatRequest {

@@ -39,7 +39,7 @@ impl Bench {
             previous_signing_secret: None,
             bot_token: SecretString::from(token),
         };
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = countersign_agent::tls::http_client().no_proxy().build().unwrap();
         let client = SlackClient::new(&secrets, templates(), http, &Clock::system());
         Self { slack, client }
     }

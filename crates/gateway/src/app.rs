@@ -32,6 +32,7 @@ use crate::store::{Ledger, StoreError};
 use crate::surroundings::PlatformSurroundings;
 use crate::telemetry::{Logs, Meters};
 pub use countersign_agent::tls::install as install_crypto;
+use countersign_agent::tls::{http_client, http1_client};
 pub use toolbox::{tool_specs, toolbox};
 
 /// After a stop was asked for, the listener goes on this long, so that a balancer can notice `/readyz`.
@@ -340,18 +341,20 @@ impl Http {
     /// # Errors
     /// [`StartError::Http`] when the proxy settings of this machine cannot be used.
     pub fn new() -> Result<Self, StartError> {
-        let builder = || {
-            reqwest::Client::builder()
+        let of_ours = |builder: reqwest::ClientBuilder| {
+            builder
                 .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
                 .redirect(reqwest::redirect::Policy::none())
         };
+        let builder = || of_ours(http_client());
+        let dialer = || of_ours(http1_client());
         let failed = |error: reqwest::Error| StartError::Http(error.to_string());
         Ok(Self {
             outside: builder().build().map_err(failed)?,
             here: builder().no_proxy().build().map_err(failed)?,
             dialer: Dialer {
-                outside: builder().http1_only().build().map_err(failed)?,
-                here: builder().http1_only().no_proxy().build().map_err(failed)?,
+                outside: dialer().build().map_err(failed)?,
+                here: dialer().no_proxy().build().map_err(failed)?,
             },
         })
     }

@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitCode> {
     telemetry::init(false, "error");
     let (clock, ids) = (Clock::system(), Ids::random());
-    let http = reqwest::Client::builder().no_proxy().timeout(TIME_LIMIT).build()?;
+    let http = countersign_agent::tls::http_client().no_proxy().timeout(TIME_LIMIT).build()?;
     let mut scene = match args.channel.as_str() {
         "slack" => Scene::slack(args.locale(), http.clone(), clock.clone(), ids).await?,
         _ => Scene::lark(args.locale(), http.clone(), clock.clone(), ids).await?,

@@ -108,7 +108,7 @@ impl Street {
         settings.extend(more.map(|(key, value)| (key.to_owned(), value)));
         settings.extend(stores.iter().cloned());
         let boot = load(&settings, "").boot;
-        let http = reqwest::Client::builder().no_proxy().timeout(PUSH).build().unwrap();
+        let http = countersign_agent::tls::http_client().no_proxy().timeout(PUSH).build().unwrap();
         let nowhere = "http://127.0.0.1:1";
         let sides = [
             Side {

@@ -31,7 +31,7 @@ pub struct Api {
 
 impl Api {
     pub fn new(base: &str) -> Self {
-        let http = reqwest::Client::builder()
+        let http = countersign_agent::tls::http_client()
             .no_proxy()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
@@ -56,7 +56,7 @@ impl Api {
     pub fn with_token(&self, token: &str) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
-        let http = reqwest::Client::builder()
+        let http = countersign_agent::tls::http_client()
             .no_proxy()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())

@@ -155,7 +155,7 @@ impl Browser {
 
     /// A command that WebDriver itself does not have.
     async fn own(&self, path: &str, body: Value) -> Value {
-        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let http = countersign_agent::tls::http_client().no_proxy().build().unwrap();
         let url = format!("{}/session/{}/{path}", self.driver.base, self.session);
         let answer: Value = http.post(url).json(&body).send().await.unwrap().json().await.unwrap();
         answer["value"].clone()

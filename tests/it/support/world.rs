@@ -236,7 +236,7 @@ impl World {
         settings.extend(Pairing::of_this_run().settings(folder.path()).await);
         let delivery = Delivery::configure(&mut settings, on, extra);
         let Loaded { boot, .. } = load(&settings, "");
-        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+        let http = countersign_agent::tls::http_client().no_proxy().timeout(PATIENCE).build().unwrap();
         let (nowhere, ids) = ("http://127.0.0.1:1", Ids::random());
         let (chat, tenant) = match &fake {
             Fake::Lark(lark) => (

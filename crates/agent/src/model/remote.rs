@@ -75,8 +75,7 @@ impl Remote {
     }
 
     fn at(provider: Provider, url: &str, name: &str, key: &str) -> Result<Self, ModelError> {
-        crate::tls::install();
-        let http = Client::builder().redirect(reqwest::redirect::Policy::none()).build();
+        let http = crate::tls::http_client().redirect(reqwest::redirect::Policy::none()).build();
         let http = http.map_err(|error| ModelError::Unreachable(error.to_string()))?;
         let settings = ModelLive {
             provider,

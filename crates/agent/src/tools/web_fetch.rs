@@ -39,8 +39,7 @@ const MAX_REDIRECTIONS: usize = 5;
 
 /// The tool, within `reach`.
 pub fn tool(reach: &Reach) -> Result<Arc<dyn Tool>, ToolboxError> {
-    crate::tls::install();
-    let client = Client::builder()
+    let client = crate::tls::http_client()
         .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
         // A proxy would resolve the name by itself, and connect to whatever it finds.
         .no_proxy()

@@ -28,7 +28,7 @@ impl Front {
     /// A front before `places` processes, none of which is there yet.
     pub async fn start(places: usize) -> Self {
         let replicas = Arc::new(Mutex::new(vec![None; places]));
-        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+        let http = countersign_agent::tls::http_client().no_proxy().timeout(PATIENCE).build().unwrap();
         let shared = Shared {
             http,
             replicas: Arc::clone(&replicas),

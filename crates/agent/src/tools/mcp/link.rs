@@ -348,8 +348,7 @@ fn resumption() -> ExponentialBackoff {
 
 /// Follows no redirection, so that headers go to the configured host alone. The system's proxy holds for everything but this machine.
 fn client(url: &str) -> Result<reqwest::Client, String> {
-    crate::tls::install();
-    let mut builder = reqwest::Client::builder()
+    let mut builder = crate::tls::http_client()
         .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
         .redirect(reqwest::redirect::Policy::none());
