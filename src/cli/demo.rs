@@ -1,5 +1,7 @@
 //! `countersign demo`: the real server, a Lark tenant or a Slack workspace on loopback, and the chat between them.
 
+mod ask;
+mod limit;
 mod print;
 mod scene;
 mod show;
@@ -24,7 +26,7 @@ pub(super) struct DemoArgs {
     /// Platform to play
     #[arg(long, default_value = "lark", value_parser = ["lark", "slack"])]
     channel: String,
-    /// What the person answers to the first, second, … card; afterwards `OK`
+    /// What the person answers to the first, second, … card; afterwards `OK`. Without it you answer each card in a terminal
     #[arg(long = "reply", value_name = "TEXT")]
     replies: Vec<String>,
     /// In plan mode: the plan is carried out step by step and looked at after each
@@ -33,9 +35,9 @@ pub(super) struct DemoArgs {
     /// One JSON object a line instead of the drawn chat
     #[arg(long)]
     json: bool,
-    /// Language of the cards and of the people; auto: $LANG [default: the platform's own]
-    #[arg(long, value_parser = ["auto", "zh-CN", "en-US"])]
-    locale: Option<String>,
+    /// Language of the cards and of the people; auto: Chinese if $LANG begins with zh, else (also unset or C) English
+    #[arg(long, default_value = "auto", value_parser = ["auto", "zh-CN", "en-US"])]
+    locale: String,
     /// real: slowly enough to read along [default: real in a terminal, else fast]
     #[arg(long, value_parser = ["fast", "real"])]
     pace: Option<String>,
@@ -46,12 +48,18 @@ pub(super) struct DemoArgs {
 
 impl DemoArgs {
     /// The language that was asked for; `auto` is the terminal's.
-    fn locale(&self) -> Option<Locale> {
-        self.locale.as_deref().map(|tag| match tag {
+    fn locale(&self) -> Locale {
+        match self.locale.as_str() {
             "zh-CN" => Locale::ZhCn,
             "en-US" => Locale::EnUs,
             _ => config::terminal_locale(),
-        })
+        }
+    }
+
+    /// Does the reader answer the cards?
+    fn is_answered_by_reader(&self) -> bool {
+        let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        is_terminal && !self.json && self.replies.is_empty()
     }
 
     /// Is a person to read along?

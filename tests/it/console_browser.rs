@@ -1,5 +1,7 @@
 //! The web console in a real browser: what a person sees and presses, from the first word to the answer.
 
+mod pictures;
+
 use serde_json::json;
 
 use crate::support::api::eventually;
@@ -234,53 +236,4 @@ async fn the_login_page_is_right_at_every_width() {
     browser.end().await;
     world.api = world.api.with_token(token);
     world.end().await;
-}
-
-/// interface 3: the pictures of the documentation: a task done, a plan that waits; narrow and wide, light and dark.
-#[tokio::test]
-#[ignore = "writes docs/images: scripts/screenshots runs it"]
-async fn pictures() {
-    let Some(browser) = Browser::start().await else { return };
-    for (locale, first, second, done, title) in [
-        (
-            "zh-CN",
-            "读一下工作区里的笔记，在聊天里告诉我要点，不写文件",
-            TASK,
-            "已完成",
-            "计划确认",
-        ),
-        (
-            "en-US",
-            "Read the notes in the workspace and tell me the main points here, write no file",
-            "Read the weekly reports in the workspace and sum them up in summary.md",
-            "done",
-            "Plan confirmation",
-        ),
-    ] {
-        let settings = [
-            ("MODEL__PROVIDER", "demo"),
-            ("CHANNELS__LARK__ENABLED", "false"),
-            ("CHANNELS__CONSOLE__LOCALE", locale),
-        ];
-        let world = World::start(&settings, reporter).await;
-        open(&browser, &world, "").await;
-        browser.types("#text", first).await;
-        browser.click(".send").await;
-        browser.click(OK).await;
-        browser.sees("#part-turns .good", done).await;
-        browser.types("#text", second).await;
-        browser.click(".send").await;
-        browser.sees(".log .card.wait", title).await;
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/images");
-        for (scheme, width, height) in [("light", 1440, 900), ("light", 360, 780), ("dark", 1440, 900), ("dark", 360, 780)] {
-            browser.look(width, height, scheme).await;
-            open(&browser, &world, "").await;
-            browser.sees(".log .card.wait", title).await;
-            let picture = format!("console-{locale}-{scheme}-{width}.png");
-            std::fs::write(folder.join(picture), browser.picture().await).unwrap();
-        }
-        browser.open("about:blank").await;
-        world.end().await;
-    }
-    browser.close().await;
 }

@@ -28,6 +28,7 @@ pub mod sign;
 pub mod skips;
 pub mod slack_push;
 pub mod stores;
+pub mod terminal;
 pub mod tls_front;
 pub mod workspace;
 pub mod world;

@@ -74,6 +74,11 @@ impl Printer {
         }
     }
 
+    /// An empty line, between the chat and what is said about the demo.
+    pub(super) fn blank(&self) -> anyhow::Result<()> {
+        if self.json { Ok(()) } else { line("") }
+    }
+
     /// The last line.
     pub(super) fn figures(&self, text: &str) -> anyhow::Result<()> {
         if self.json {

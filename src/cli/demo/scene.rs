@@ -39,8 +39,7 @@ impl Scene {
     ///
     /// # Errors
     /// When no port can be had.
-    pub(super) async fn lark(locale: Option<Locale>, http: reqwest::Client, clock: Clock, ids: Ids) -> anyhow::Result<Self> {
-        let locale = locale.unwrap_or(Locale::ZhCn);
+    pub(super) async fn lark(locale: Locale, http: reqwest::Client, clock: Clock, ids: Ids) -> anyhow::Result<Self> {
         let lark = FakeLark::start(APP_ID, SECRET, clock.clone()).await?;
         let app = LarkApp {
             app_id: APP_ID.to_owned(),
@@ -68,8 +67,7 @@ impl Scene {
     ///
     /// # Errors
     /// When no port can be had.
-    pub(super) async fn slack(locale: Option<Locale>, http: reqwest::Client, clock: Clock, ids: Ids) -> anyhow::Result<Self> {
-        let locale = locale.unwrap_or(Locale::EnUs);
+    pub(super) async fn slack(locale: Locale, http: reqwest::Client, clock: Clock, ids: Ids) -> anyhow::Result<Self> {
         let slack = FakeSlack::start(BOT_TOKEN, clock.clone(), ids.clone()).await?;
         let app = SlackApp {
             signing_secret: SECRET.into(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
 use countersign_agent::domain::{Clock, Ids};
@@ -11,7 +11,10 @@ use countersign_gateway::app::{self, Parts};
 use countersign_gateway::{config, telemetry};
 use countersign_playground::{Posted, Snapshot, Words};
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 
+use super::ask::{Answer, Reader};
+use super::limit::TimeLimit;
 use super::print::{Printer, PrintingModel};
 use super::scene::Scene;
 use super::{DemoArgs, Folder};
@@ -25,11 +28,12 @@ const LONGEST_READING: Duration = Duration::from_secs(120);
 /// How long to wait for a change of the chat before looking at the gateway again.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Plays the demo; exit 1 without an answer in 30 seconds, with pauses for reading in 150.
+/// Plays the demo; exit 1 without an answer in 30 seconds, with pauses for reading in 150. A signal ends it early.
 ///
 /// # Errors
-/// When the demo itself cannot be set up.
+/// When the demo itself cannot be set up, and when it was interrupted.
 pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitCode> {
+    let interrupted = interruption()?;
     telemetry::init(false, "error");
     let (clock, ids) = (Clock::system(), Ids::random());
     let http = countersign_agent::tls::http_client().no_proxy().timeout(TIME_LIMIT).build()?;
@@ -53,7 +57,6 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
     let running = Box::pin(app::start(loaded.boot, loaded.live, parts)).await?;
     let base = format!("http://{}", running.addr);
     scene.tenant = scene.tenant.at(&base);
-    let started = Instant::now();
     let slow = args.is_slow();
     let mut show = Show {
         scene,
@@ -61,23 +64,43 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
         base,
         printer,
         printed: BTreeMap::new(),
+        seen: 0,
+        request: String::new(),
+        reader: args.is_answered_by_reader().then(|| Reader::at_terminal(args.locale())),
         replies: args.replies.into(),
         read: if slow { READ } else { Duration::ZERO },
         answered: Vec::new(),
         said: 0,
     };
-    let time_limit = if slow { TIME_LIMIT + LONGEST_READING } else { TIME_LIMIT };
-    let outcome = tokio::time::timeout(time_limit, show.play()).await;
-    let figures = show.figures(model.calls(), started.elapsed()).await;
+    let mut limit = TimeLimit::new(if slow { TIME_LIMIT + LONGEST_READING } else { TIME_LIMIT });
+    let outcome = tokio::select! {
+        outcome = show.play(&mut limit) => Some(outcome),
+        () = interrupted => None,
+    };
+    let figures = show.figures(model.calls(), limit.spent).await;
     running.stop().await;
-    match outcome {
-        Ok(Ok(())) => {
-            show.printer.figures(&figures?)?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Ok(Err(error)) => Err(error),
-        Err(_) => bail!("no answer in {} s", time_limit.as_secs()),
+    let Some(outcome) = outcome else {
+        // The reader's cursor stands behind a question, or behind `^C`.
+        let _ = show.printer.blank();
+        bail!("interrupted; the demo's files are removed");
+    };
+    if let Some(code) = outcome? {
+        return Ok(code);
     }
+    show.printer.figures(&figures?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for a signal that ends programs. It is listened for from now on, so that the demo's folder never stays behind.
+fn interruption() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+        .into_iter()
+        .map(signal)
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(async move {
+        let received = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+        futures_util::future::select_all(received).await;
+    })
 }
 
 struct Show {
@@ -87,6 +110,12 @@ struct Show {
     printer: Printer,
     /// How much of each message was printed.
     printed: BTreeMap<String, usize>,
+    /// Changes of the chat that were printed.
+    seen: usize,
+    /// The message that asks for the task.
+    request: String,
+    /// Who answers the cards; without one the replies do.
+    reader: Option<Reader>,
     replies: VecDeque<String>,
     /// The pause after each change of the chat.
     read: Duration,
@@ -96,30 +125,58 @@ struct Show {
     said: usize,
 }
 
+/// A card that waits for an answer.
+struct Asked {
+    card: String,
+    gate: String,
+    /// What is asked, as the API names it.
+    kind: String,
+}
+
 impl Show {
-    async fn play(&mut self) -> anyhow::Result<()> {
-        let request = self.say(self.scene.request, None).await?;
-        let mut seen = 0;
+    /// Plays to the end of the task, or until the reader answers no more: then with this exit code.
+    async fn play(&mut self, limit: &mut TimeLimit) -> anyhow::Result<Option<ExitCode>> {
+        let mut reply = (self.scene.request.to_owned(), None);
+        loop {
+            let asked = limit.spend(async {
+                self.say(&reply.0, reply.1.as_deref()).await?;
+                self.follow().await
+            });
+            let Some(asked) = asked.await? else { return Ok(None) };
+            let answer = match &mut self.reader {
+                Some(reader) => reader.answer(&asked.kind).await?,
+                None => Answer::Say(self.replies.pop_front().unwrap_or_else(|| String::from("OK"))),
+            };
+            self.answered.push(asked.gate);
+            reply = match answer {
+                Answer::Say(text) => (text, Some(asked.card)),
+                Answer::Left(code) => return Ok(Some(code)),
+            };
+        }
+    }
+
+    /// Prints the chat as it changes, until a card waits for an answer; `None`: the task has ended.
+    async fn follow(&mut self) -> anyhow::Result<Option<Asked>> {
         loop {
             // Each change of the chat is printed once. A look without a change is for the gateway's side: it learns
             // a moment after the chat does that its card arrived.
+            let seen = self.seen;
             self.scene.stage().wait_for(LOOK, |chat| (changes(chat) > seen).then_some(())).await;
-            let chat = self.scene.stage().snapshot();
-            let news = changes(&chat) > seen;
-            seen = changes(&chat);
-            self.printer.chat(&chat, &mut self.printed)?;
-            if news {
+            let chat = self.print_news()?;
+            if self.seen > seen {
                 tokio::time::sleep(self.read).await;
             }
             let done = chat
                 .reactions
                 .iter()
-                .any(|(message, mark)| *message == request && mark != self.scene.seen);
+                .any(|(message, mark)| *message == self.request && mark != self.scene.seen);
+            // Read before the turn: a gate that is open then is one that no message so far decided.
+            let is_quiet = self.reader.is_some() && self.is_idle(&["inbox", "outbox"]).await?;
             let turn = self.turn().await?;
             let answer = chat.messages.iter().rev().find(|message| message.title().is_none());
-            if done && answer.is_some() && turn["finished_at"].is_string() && self.all_sent().await? {
+            if done && answer.is_some() && turn["finished_at"].is_string() && self.is_idle(&["outbox"]).await? {
                 // What was sent since the last look: the cards say how it ended.
-                self.printer.chat(&self.scene.stage().snapshot(), &mut self.printed)?;
+                self.print_news()?;
                 let failed = turn["status"] != "completed";
                 anyhow::ensure!(
                     !failed || !self.answered.is_empty(),
@@ -127,32 +184,46 @@ impl Show {
                     turn["status"],
                     turn["reason"]
                 );
-                return Ok(());
+                return Ok(None);
             }
-            self.answer(&turn, &chat.messages).await?;
+            if let Some(asked) = self.asked(&turn, is_quiet, &chat.messages).await? {
+                return Ok(Some(asked));
+            }
         }
     }
 
-    /// Answers the open gate, once its card is in the chat.
-    async fn answer(&mut self, turn: &Value, messages: &[Posted]) -> anyhow::Result<()> {
-        let Some(gate) = turn["gate"]["id"].as_str() else { return Ok(()) };
-        let card = messages.iter().rev().find(|message| message.title().is_some());
-        let (false, Some(card)) = (self.answered.iter().any(|known| known == gate), card) else {
-            return Ok(());
+    fn print_news(&mut self) -> anyhow::Result<Arc<Snapshot>> {
+        let chat = self.scene.stage().snapshot();
+        self.seen = changes(&chat);
+        self.printer.chat(&chat, &mut self.printed)?;
+        Ok(chat)
+    }
+
+    /// The open gate, once its card is in the chat. A reader is asked when the gateway `is_quiet`, so that nothing is printed behind the
+    /// question; and again if the answer decided nothing, such as `/status`.
+    async fn asked(&mut self, turn: &Value, is_quiet: bool, messages: &[Posted]) -> anyhow::Result<Option<Asked>> {
+        let Some(gate) = turn["gate"]["id"].as_str() else { return Ok(None) };
+        let may_ask = match self.reader {
+            Some(_) => is_quiet,
+            None => !self.answered.iter().any(|known| known == gate),
         };
+        let card = messages.iter().rev().find(|message| message.title().is_some());
+        let (true, Some(card)) = (may_ask, card) else { return Ok(None) };
         let shown = card.content.to_string();
         let about_gate = shown.contains(gate) || shown.contains("act_") || turn["gate"]["kind"] == "question";
         // The gateway counts a reply only once it knows that its card arrived.
         if !about_gate || !self.delivered(turn).await? {
-            return Ok(());
+            return Ok(None);
         }
-        self.answered.push(gate.to_owned());
-        let reply = self.replies.pop_front().unwrap_or_else(|| String::from("OK"));
-        self.say(&reply, Some(&card.id)).await?;
-        Ok(())
+        self.print_news()?;
+        Ok(Some(Asked {
+            card: card.id.clone(),
+            gate: gate.to_owned(),
+            kind: turn["gate"]["kind"].as_str().unwrap_or_default().to_owned(),
+        }))
     }
 
-    async fn say(&mut self, text: &str, reply_to: Option<&str>) -> anyhow::Result<String> {
+    async fn say(&mut self, text: &str, reply_to: Option<&str>) -> anyhow::Result<()> {
         self.said += 1;
         let words = Words {
             user: self.scene.user,
@@ -174,7 +245,10 @@ impl Show {
             (status, body) = self.scene.tenant.post(&sealed).await?;
         }
         anyhow::ensure!(status == 200, "the gateway answered {status}: {body}");
-        Ok(event.message_id)
+        if reply_to.is_none() {
+            self.request = event.message_id;
+        }
+        Ok(())
     }
 
     async fn delivered(&self, turn: &Value) -> anyhow::Result<bool> {
@@ -185,11 +259,12 @@ impl Show {
         Ok(self.get(&format!("/api/v1/reviews/{id}")).await?["message_id"].is_string())
     }
 
-    /// Has the gateway nothing left to say?
-    async fn all_sent(&self) -> anyhow::Result<bool> {
+    /// Does nothing wait in these queues of the gateway?
+    async fn is_idle(&self, queues: &[&str]) -> anyhow::Result<bool> {
         let response = self.http.get(format!("{}/metrics", self.base)).send().await?;
         let metrics = response.error_for_status()?.text().await?;
-        Ok(metrics.lines().any(|line| line == "countersign_queue_depth{queue=\"outbox\"} 0"))
+        let mut empty = queues.iter().map(|queue| format!("countersign_queue_depth{{queue=\"{queue}\"}} 0"));
+        Ok(empty.all(|empty| metrics.lines().any(|line| line == empty)))
     }
 
     /// The newest turn; null before there is one.

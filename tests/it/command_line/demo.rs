@@ -1,5 +1,8 @@
 //! `countersign demo`: the handshake on this machine, as people and as programs read it.
 
+mod reader;
+mod transcript;
+
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -42,7 +45,7 @@ fn texts<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a str> {
 /// S0-28, S0-32: the demo shows request, card, reply, progress and answer in this order and ends with 0.
 #[tokio::test]
 async fn the_demo_shows_the_handshake() {
-    let ran = demo(&[]).await;
+    let ran = demo(&["--locale", "zh-CN"]).await;
     assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
     let mut rest = ran.out.as_str();
     for words in [
@@ -149,7 +152,7 @@ async fn the_demo_plays_on_slack() {
 /// S2-3, S2-4: `--plan` shows plan mode: one card, each step asked for with its brief and looked at, then the conclusion.
 #[tokio::test]
 async fn the_demo_shows_plan_mode() {
-    let lines = lines(&["--plan"]).await;
+    let lines = lines(&["--plan", "--locale", "zh-CN"]).await;
     assert_eq!(texts(&lines, "decision"), ["OK"]);
     assert_eq!((texts(&lines, "card").len(), texts(&lines, "answer").len()), (1, 1));
     let answer = texts(&lines, "answer")[0];
@@ -171,7 +174,7 @@ async fn the_demo_shows_plan_mode() {
 /// S0-33, S0-34: changes lead to a second card, which needs an OK of its own.
 #[tokio::test]
 async fn a_change_leads_to_a_second_card() {
-    let lines = lines(&["--reply", "第二步先给我看草稿"]).await;
+    let lines = lines(&["--locale", "zh-CN", "--reply", "第二步先给我看草稿"]).await;
     assert_eq!(texts(&lines, "decision"), ["第二步先给我看草稿", "OK"]);
     let cards = texts(&lines, "card");
     assert_eq!(cards.len(), 2, "{cards:#?}");
@@ -183,7 +186,7 @@ async fn a_change_leads_to_a_second_card() {
 #[tokio::test]
 async fn a_cancelled_demo_says_so() {
     for word in ["取消", "不行"] {
-        let ran = demo(&["--reply", word]).await;
+        let ran = demo(&["--locale", "zh-CN", "--reply", word]).await;
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
         assert!(
             ran.out.contains(&format!("ou_lin: {word}")) && ran.out.contains("已取消"),
@@ -195,14 +198,17 @@ async fn a_cancelled_demo_says_so() {
     }
 }
 
-/// design: `--locale` says which language the cards and the people speak; auto is the terminal's.
+/// interface: `--locale` says which language the cards and the people speak; else it is the terminal's, and without one English.
 #[tokio::test]
 async fn the_demo_speaks_the_language_asked_for() {
     for (lang, args, words) in [
-        ("", &["--locale", "en-US"][..], "Plan confirmation"),
-        ("", &["--channel", "slack", "--locale", "zh-CN"], "计划确认"),
+        ("zh_CN.UTF-8", &["--locale", "en-US"][..], "Plan confirmation"),
+        ("en_US.UTF-8", &["--channel", "slack", "--locale", "zh-CN"], "计划确认"),
         ("zh_CN.UTF-8", &["--channel", "slack", "--locale", "auto"], "计划确认"),
-        ("de_DE.UTF-8", &["--locale", "auto"], "Plan confirmation"),
+        ("zh_TW.UTF-8", &["--channel", "slack"], "计划确认"),
+        ("de_DE.UTF-8", &[], "Plan confirmation"),
+        ("C", &[], "Plan confirmation"),
+        ("", &[], "Plan confirmation"),
     ] {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_countersign"));
         command.arg("demo").args(args).env_clear().env("LANG", lang).stdin(Stdio::null());

@@ -11,6 +11,8 @@ pub enum Missing {
     Browser,
     /// The right to mount a file system.
     Mount,
+    /// The program `script`, which plays a terminal.
+    Terminal,
     /// The program `openssl`, which makes certificates.
     Openssl,
     /// The other pairing of stores: the test is about that one, and runs there.
@@ -25,6 +27,7 @@ impl Missing {
             Self::Servers => "servers",
             Self::Browser => "browser",
             Self::Mount => "mount",
+            Self::Terminal => "terminal",
             Self::Openssl => "openssl",
             Self::Pairing => "pairing",
             Self::Delivery => "delivery",
