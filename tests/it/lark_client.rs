@@ -12,7 +12,8 @@ use countersign_playground::{BOT, FakeLark, Fault, Snapshot};
 use secrecy::SecretString;
 use serde_json::json;
 
-use crate::support::gallery::{answer, copies, plan, templates};
+use crate::support::gallery::{answer, copies, plan};
+use crate::support::templates::templates;
 
 const SECRET: &str = "s3cr3t-of-the-app";
 

@@ -13,7 +13,8 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use stub::{Fault, Stub, TOKEN};
 
-use crate::support::gallery::{answer, decided, in_slack, plan, templates};
+use crate::support::gallery::{answer, decided, in_slack, plan};
+use crate::support::templates::templates;
 
 const THREAD: &str = "1779999000.000200";
 const NOW: Millis = Millis(1_780_000_005_123);

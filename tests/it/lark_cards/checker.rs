@@ -5,7 +5,8 @@ use countersign_gateway::channels::lark_card;
 use countersign_playground::check_card;
 use serde_json::{Value, json};
 
-use crate::support::gallery::{plan, templates};
+use crate::support::gallery::plan;
+use crate::support::templates::templates;
 
 /// design: the checker refuses what Card JSON 2.0 refuses.
 #[test]

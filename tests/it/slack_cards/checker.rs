@@ -5,7 +5,8 @@ use countersign_gateway::channels::{BlockSet, FormContext, revise_form, slack_me
 use countersign_playground::check_message as check_slack;
 use serde_json::{Value, json};
 
-use crate::support::gallery::{plan, templates};
+use crate::support::gallery::plan;
+use crate::support::templates::templates;
 
 fn good() -> Value {
     let card = Outbound::PlanCard(plan(CardState::Open { votes: 0 }));

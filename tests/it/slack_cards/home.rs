@@ -6,7 +6,8 @@ use countersign_playground::check_message as check_slack;
 use serde_json::Value;
 
 use super::{LOCALES, words};
-use crate::support::gallery::{approval, budget, in_slack, plan, step, templates};
+use crate::support::gallery::{approval, budget, in_slack, plan, step};
+use crate::support::templates::templates;
 
 const OPEN: CardState = CardState::Open { votes: 0 };
 

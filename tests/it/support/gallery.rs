@@ -1,4 +1,6 @@
 //! The things we say, one of each and in every state, for the tests of cards, text and client.
+//!
+//! The unit tests of the room `channels` include this file.
 
 mod away;
 mod endings;
@@ -7,24 +9,15 @@ mod left_out;
 mod notices;
 mod standing;
 
-use std::sync::{Arc, LazyLock};
-
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
     Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Outbound, PlanCard, PlanEnd, PlanWords, QuestionCard,
     StepStatus, StepView, TurnId, TurnReason, Via,
 };
-use countersign_agent::template::Templates;
 use serde_json::Value;
 
 pub use self::notices::{declared_notices, notices};
 use self::standing::allowed_here;
-
-/// Loaded once: all tests read, none writes.
-pub fn templates() -> Arc<Templates> {
-    static LOADED: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(countersign_gateway::template::load(None).unwrap()));
-    Arc::clone(&LOADED)
-}
 
 /// When the cards were decided.
 const AT: Millis = Millis(1_765_432_100_123);

@@ -1,5 +1,17 @@
 //! What every platform's card must show: nobody countersigns what they could not see.
 
+mod neutral;
+mod outline;
+pub(super) mod samples;
+
+/// What the tests of the whole program have too.
+#[expect(dead_code, unreachable_pub, unused_imports, reason = "the tests here need a part of it")]
+#[path = "../../../../tests/it/support"]
+pub(super) mod support {
+    pub mod gallery;
+    pub mod printed;
+}
+
 use std::sync::LazyLock;
 
 use countersign_agent::domain::{
@@ -15,7 +27,15 @@ use countersign_playground::{check_card, check_message as check_slack};
 
 use super::{BlockSet, card_page, lark_card, slack_message};
 
-static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| crate::template::load(None).unwrap());
+pub(super) static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| crate::template::load(None).unwrap());
+
+/// `text` is what was agreed: the snapshot `name` beside these tests.
+pub(super) fn agreed(name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
 
 /// Strings anywhere in `node`, joiners that break up tags taken out.
 fn words(node: &Value, out: &mut Vec<String>) {

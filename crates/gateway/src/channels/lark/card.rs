@@ -298,3 +298,6 @@ fn status_color(status: ActionStatus) -> &'static str {
         ActionStatus::Unknown => "purple",
     }
 }
+
+#[cfg(test)]
+mod tests;

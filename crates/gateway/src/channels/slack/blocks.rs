@@ -371,3 +371,6 @@ fn text_of(node: &Value) -> usize {
         _ => 0,
     }
 }
+
+#[cfg(test)]
+mod tests;
