@@ -8,8 +8,8 @@ use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, To, World};
 
 on_both! {
-    an_ok_counts_although_the_cards_arrival_is_not_known_yet,
     a_refused_card_becomes_text_and_can_be_answered,
+    an_ok_counts_although_the_cards_arrival_is_not_known_yet,
 }
 
 /// F-I2, F-C1: the card reached the chat but the platform's answer got lost; an OK said before we ask again is not lost, and there

@@ -6,22 +6,25 @@ use serde_json::{Value, json};
 use crate::handshake::actions::{actions, tool_words};
 use crate::support::api::eventually;
 use crate::support::fake_model::{call, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned};
 use crate::support::world::{GROUP, World};
 
 on_both! {
-    a_declared_file_is_sent_after_the_ok,
-    a_file_that_no_plan_declares_asks_with_its_preview,
-    a_file_that_changed_after_the_question_asks_again,
-    what_cannot_be_sent_is_told,
-    a_name_with_odd_characters_arrives_whole,
     an_image_arrives,
     a_post_whose_answer_was_lost_is_one_file,
     what_the_platform_refuses_once_is_uploaded_anew,
     a_file_that_the_platform_refuses_is_told,
     a_missing_permission_is_told_at_once,
     a_file_that_waits_is_withdrawn_at_a_stop,
+    a_declared_file_is_sent_after_the_ok,
+    a_name_with_odd_characters_arrives_whole,
+}
+
+on_either! {
+    a_file_that_no_plan_declares_asks_with_its_preview,
+    a_file_that_changed_after_the_question_asks_again,
+    what_cannot_be_sent_is_told,
     the_console_has_no_such_tool,
 }
 

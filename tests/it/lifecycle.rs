@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::kills::kit::{Handshake, TASK};
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, Step, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::reporter;
 use crate::support::stores::Pairing;
 use crate::support::world::{ASIDE, DIRECT, GROUP, World};
@@ -20,6 +20,9 @@ use crate::support::world::{ASIDE, DIRECT, GROUP, World};
 on_both! {
     group_messages_wait_for_the_bots_identity,
     the_bots_identity_is_asked_for_again,
+}
+
+on_either! {
     a_known_identity_is_not_waited_for_again,
 }
 

@@ -2,12 +2,15 @@
 
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, reporter};
 use crate::support::world::{GROUP, World};
 
 on_both! {
     a_task_is_counted_from_its_request_to_its_answer,
+}
+
+on_either! {
     continuations_are_counted_by_kind,
 }
 

@@ -1,11 +1,11 @@
 //! The two pairings of stores that do not run the whole suite: a whole handshake on each.
 
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::reporter;
 use crate::support::stores::{fresh_database, fresh_name, redis};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     a_file_and_redis,
     postgres_and_no_redis,
 }

@@ -11,25 +11,22 @@ mod taps;
 mod thumbs;
 mod words;
 
-/// Makes two tests of each function that takes an [`On`](crate::support::platform::On), like `on_both!`, but on several
-/// threads: what happens at once happens at once.
+/// Makes two tests of each function, like `on_either!`, but on several threads: what happens at once happens at once.
 macro_rules! races {
     ($($name:ident),+ $(,)?) => {
-        $(
-            mod $name {
-                use crate::support::platform::On;
-
-                #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-                async fn lark() {
-                    Box::pin(super::$name(On::Lark)).await;
-                }
-
-                #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-                async fn slack() {
-                    Box::pin(super::$name(On::Slack)).await;
-                }
-            }
-        )+
+        crate::support::platform::on_each! {
+            (flavor = "multi_thread", worker_threads = 4), crate::support::platform::has_its_turn, $($name),+
+        }
     };
 }
 use races;
+
+/// The same for races that look at the platform.
+macro_rules! races_on_both {
+    ($($name:ident),+ $(,)?) => {
+        crate::support::platform::on_each! {
+            (flavor = "multi_thread", worker_threads = 4), crate::support::platform::always, $($name),+
+        }
+    };
+}
+use races_on_both;

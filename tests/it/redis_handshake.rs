@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::support::api::eventually;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::reporter;
 use crate::support::servers::RedisServer;
 use crate::support::world::{ASIDE, GROUP, World};
 
-on_both! {
+on_either! {
     the_pending_review_is_there_until_the_decision,
     an_ok_beside_the_card_counts_after_a_flush,
     without_redis_everything_goes_on,

@@ -106,9 +106,9 @@ fn is_test_attribute(line: &str) -> bool {
         .any(|head| line.starts_with(head))
 }
 
-/// The names in `on_both! { … }` and `races! { … }`: functions that these macros call from tests of their own.
+/// The names in `on_both! { … }` and its siblings: functions that these macros call from tests of their own.
 fn names_in_test_macros(text: &str) -> HashSet<&str> {
-    ["on_both! {", "races! {"]
+    ["on_both! {", "on_either! {", "races! {", "races_on_both! {"]
         .iter()
         .flat_map(|head| text.split(head).skip(1))
         .filter_map(|rest| rest.split('}').next())

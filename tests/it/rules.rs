@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use crate::handshake::actions::{WRITE, actions, tool_words};
 use crate::support::api::eventually;
 use crate::support::fake_model::{call, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::{clarified, finished, in_order, planned, reads, writes};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     deny_beats_an_approved_plan,
     deny_beats_an_approval_that_was_given_before_it,
     ask_beats_a_setting_that_asks_nobody,

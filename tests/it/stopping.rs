@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, call, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{gated, planned, reads, reporter, writes};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     during_a_model_call,
     while_the_model_is_waited_for,
     while_a_card_waits,

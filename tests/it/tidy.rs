@@ -2,6 +2,7 @@
 
 mod cycles;
 mod one_build;
+mod platforms;
 
 use std::collections::BTreeSet;
 use std::fs;

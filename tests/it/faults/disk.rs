@@ -5,12 +5,12 @@ use std::process::Command;
 
 use super::ready;
 use crate::support::api::eventually;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::reporter;
 use crate::support::skips::{Missing, skip};
 use crate::support::world::{DIRECT, GROUP, World};
 
-on_both! {
+on_either! {
     a_full_disk_is_told_and_heals,
 }
 

@@ -8,12 +8,12 @@ use sqlx::{AnyConnection, Connection, Executor};
 use super::ready;
 use crate::support::api::eventually;
 use crate::support::command::run;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::reporter;
 use crate::support::servers::PostgresServer;
 use crate::support::world::{DIRECT, GROUP, World};
 
-on_both! {
+on_either! {
     a_ledger_that_goes_and_comes_back,
     a_ledger_that_is_locked,
 }

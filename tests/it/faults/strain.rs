@@ -9,11 +9,11 @@ use tokio::net::TcpStream;
 
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, World};
 
-on_both! {
+on_either! {
     a_burst_is_carried_out_or_refused,
 }
 

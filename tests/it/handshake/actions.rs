@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, planned_simply, reads, reporter, writes};
 use crate::support::world::{DIRECT, GROUP, World};
 
-on_both! {
+on_either! {
     a_plan_and_a_write_in_one_reply_are_both_refused,
     a_model_that_acts_on_feedback_is_refused,
     a_declared_write_runs_after_the_ok_without_another_question,

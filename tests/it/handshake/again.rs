@@ -8,15 +8,18 @@ use serde_json::{Value, json};
 
 use crate::support::api::eventually;
 use crate::support::people::{moment, reply};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, World, user_words};
 
 on_both! {
+    one_new_review_follows_however_often_it_is_pressed,
+}
+
+on_either! {
     the_same_plan_waits_anew_without_the_model,
     those_who_may_decide_may_ask_again_and_others_may_not,
-    one_new_review_follows_however_often_it_is_pressed,
     a_day_later_the_plan_cannot_be_asked_for_again,
     where_plans_are_not_reviewed_any_more_none_is_asked_for_again,
     it_waits_behind_the_other_tasks_of_its_requester,

@@ -6,12 +6,15 @@ use serde_json::json;
 use super::actions::{READ, actions, tool_words};
 use crate::support::fake_model::{call, say};
 use crate::support::people::{reply, rows};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, writes};
 use crate::support::world::{GROUP, World};
 
 on_both! {
     an_undeclared_write_asks_and_runs_after_its_button,
+}
+
+on_either! {
     an_ok_by_text_approves_every_row,
     other_words_refuse_every_row_with_that_reason,
     one_of_three_calls_refused_leaves_the_others,

@@ -10,12 +10,17 @@ use super::actions::actions;
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{ASIDE, DIRECT, GROUP, To, World};
 
 on_both! {
+    a_deputy_of_a_member_of_a_group,
+    what_away_refuses,
+}
+
+on_either! {
     a_deputy_approves_and_the_work_is_done,
     after_back_and_after_its_end_a_deputy_is_nobody,
     what_a_deputy_may_is_not_passed_on,
@@ -23,9 +28,7 @@ on_both! {
     the_requester_is_nobodys_deputy_where_others_must_approve,
     a_deputy_and_the_person_count_once,
     a_deputy_of_two_votes_for_the_one_who_has_not,
-    a_deputy_of_a_member_of_a_group,
     an_absence_that_begins_while_the_card_waits,
-    what_away_refuses,
     away_in_english_and_how_it_stands,
     a_deputy_and_the_person_press_at_once,
 }

@@ -5,20 +5,23 @@ use serde_json::json;
 
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::heard;
 use crate::support::scripts::{gated, planned, reporter};
 use crate::support::world::{GROUP, World};
 
 on_both! {
+    removed_from_the_chat_everything_there_ends,
+    an_ok_counts_even_if_the_card_is_gone,
     recalling_the_request_cancels_the_task,
     an_edited_request_is_noted_on_the_card,
+}
+
+on_either! {
     an_edit_before_the_card_shows_on_it,
     a_queued_request_is_done_as_it_was_edited,
     a_queued_request_without_words_is_dropped,
     an_edit_of_a_queued_request_is_no_command,
-    removed_from_the_chat_everything_there_ends,
-    an_ok_counts_even_if_the_card_is_gone,
 }
 
 const WRITE: &[(&str, &[&str])] = &[("写报告", &["write_file"])];

@@ -5,11 +5,11 @@ use serde_json::json;
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, call, say};
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, gated, in_order, planned, reporter, writes};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     stop_ends_a_turn_in_the_middle_of_a_model_call,
     stop_with_nothing_to_stop_says_so,
     an_ok_and_at_once_a_stop_runs_nothing,

@@ -9,7 +9,7 @@ use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::heard::Heard;
 use crate::support::people::{reply, rows};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{GROUP, World};
 
@@ -17,6 +17,9 @@ on_both! {
     fifty_parallel_taps_make_one_continuation,
     ten_parallel_copies_of_a_message_are_one_turn,
     redelivery_for_hours_and_after_a_restart_does_nothing,
+}
+
+on_either! {
     text_and_button_at_once_make_one_continuation,
     an_ok_and_a_change_at_once_are_never_both_taken,
     the_last_two_calls_approved_at_once_resume_the_turn_once,

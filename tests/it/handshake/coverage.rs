@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::support::api::eventually;
 use crate::support::fake_model::{call, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, reads, step, writes};
 use crate::support::world::{GROUP, To, World, place};
 
 use super::actions::actions;
 
-on_both! {
+on_either! {
     an_ok_covers_no_call_that_its_card_does_not_list,
     nothing_escapes_what_the_card_lists,
     a_changed_plan_covers_what_its_own_card_lists,

@@ -2,16 +2,19 @@
 
 use serde_json::{Value, json};
 
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, World};
 
 on_both! {
-    an_api_vote_takes_no_persons_vote_away,
-    a_decision_over_the_api_is_shown_as_such,
     an_outsider_neither_asks_nor_decides,
     no_list_lets_an_outsider_in,
     outsiders_count_where_the_admin_allows_it,
+}
+
+on_either! {
+    an_api_vote_takes_no_persons_vote_away,
+    a_decision_over_the_api_is_shown_as_such,
     a_press_in_a_chat_that_is_no_longer_served_decides_nothing,
     a_requester_who_is_no_longer_served_is_told_why,
 }

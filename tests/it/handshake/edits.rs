@@ -6,12 +6,12 @@ use super::actions::{actions, tool_words};
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::people::rows;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::{in_order, planned_simply, writes};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     a_call_runs_with_the_arguments_of_the_person_who_approved_it,
     arguments_that_cannot_be_are_told_and_change_nothing,
     a_call_of_unknown_outcome_keeps_its_arguments,

@@ -2,11 +2,11 @@
 
 use crate::support::fake_model::{Gate, Script, say};
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, gated, planned, reporter, writes};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     a_stopped_plan_says_so_and_what_was_not_finished,
     a_plan_that_the_model_fails_says_so,
     a_change_that_leads_to_no_new_plan_says_how_it_ended,

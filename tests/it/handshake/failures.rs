@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::support::deliveries::Delivery;
 use crate::support::fake_model::{Gate, Script, Step, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::quiet::hold;
 use crate::support::scripts::{clarified, finished, gated, planned};
 use crate::support::world::{DIRECT, GROUP, World};
 
-on_both! {
+on_either! {
     a_plan_that_cannot_be_stored_waits_for_the_store,
 }
 

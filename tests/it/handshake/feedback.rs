@@ -4,14 +4,17 @@ use countersign_playground::{Fault, Posted};
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{Script, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::reporter;
 use crate::support::world::{DIRECT, GROUP, World};
 
 on_both! {
-    people_say_whether_an_answer_helped_and_the_last_word_counts,
-    only_people_who_are_served_are_heard,
     forged_feedback_is_not_noted,
+    people_say_whether_an_answer_helped_and_the_last_word_counts,
+}
+
+on_either! {
+    only_people_who_are_served_are_heard,
     only_a_final_answer_asks,
 }
 

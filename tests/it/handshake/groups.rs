@@ -7,18 +7,21 @@ use futures_util::future::join;
 use serde_json::json;
 
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, World};
 
 on_both! {
-    everybody_but_the_requester_may_approve,
     a_member_of_a_group_approves_and_a_stranger_does_not,
     a_member_says_so_in_words,
     a_group_that_cannot_be_looked_up_lets_nobody_in,
     a_slow_platform_costs_no_press,
     a_vote_stays_when_its_giver_leaves_the_group,
     many_presses_are_one_question_to_the_platform,
+}
+
+on_either! {
+    everybody_but_the_requester_may_approve,
 }
 
 const APPROVERS: &str = "CHAT__PLAN_REVIEW_APPROVERS";

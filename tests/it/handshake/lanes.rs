@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::support::fake_model::{Gate, Script, say};
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, gated, planned, reads, reporter};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     messages_while_a_task_runs_are_queued_and_done_in_order,
     an_ok_while_the_plan_is_being_made_does_not_approve_it,
     with_queue_mode_steer_the_words_reach_the_running_task,

@@ -6,19 +6,22 @@ use serde_json::{Value, json};
 
 use crate::support::fake_model::call;
 use crate::support::heard::Heard;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::{clarified, in_order, planned, reporter};
 use crate::support::world::{GROUP, World};
 
 on_both! {
-    the_rest_waits_on_a_new_card_without_the_model,
-    a_call_of_a_step_that_was_left_out_asks,
     all_none_and_forged_boxes_change_nothing,
+    a_long_plan_is_shown_whole,
+    the_rest_waits_on_a_new_card_without_the_model,
+}
+
+on_either! {
+    a_call_of_a_step_that_was_left_out_asks,
     one_new_version_follows_however_often_it_is_pressed,
     votes_for_the_whole_plan_are_none_for_the_rest,
     a_plan_in_plan_mode_can_be_made_smaller,
-    a_long_plan_is_shown_whole,
     odd_ids_are_not_offered,
 }
 

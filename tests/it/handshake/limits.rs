@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::support::fake_model::{Gate, Script, Step, call, say};
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, reads, writes};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     at_the_limit_an_ok_grants_it_once_more,
     steps_are_counted_over_three_pauses,
     at_the_limit_a_refusal_ends_the_task,

@@ -2,14 +2,17 @@
 
 use crate::support::fake_model::{Gate, Script, say};
 use crate::support::people::{aside, reply};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{clarified, finished, gated, in_order, planned, reporter};
 use crate::support::world::{ASIDE, DIRECT, GROUP, To, World, place};
 
 on_both! {
     changes_by_text_make_a_new_plan_that_waits_again,
-    changes_by_the_edit_form_make_a_new_plan,
     a_question_about_the_plan_is_answered_and_the_plan_still_waits,
+    changes_by_the_edit_form_make_a_new_plan,
+}
+
+on_either! {
     a_press_on_the_earlier_card_counts_after_an_answer,
     a_reply_to_the_earlier_card_counts_after_an_answer,
     a_press_while_words_are_worked_on_counts_for_nothing,

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::actions::WRITE;
 use crate::support::fake_model::say;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, reporter, writes};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     with_the_review_off_nothing_waits_but_writes_ask,
     without_confirmation_people_are_informed_and_not_asked,
     the_approval_setting_says_which_writes_ask,

@@ -4,16 +4,19 @@ use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, say};
 use crate::support::people::{aside, reply};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{finished, in_order, planned, reads, reporter};
 use crate::support::world::{DIRECT, GROUP, To, World, last};
 
 on_both! {
-    any_words_answer_a_question_verbatim,
-    clarify_may_ask_and_the_plan_goes_on_with_the_answer,
     a_question_is_the_requesters_and_stop_ends_it,
-    a_bare_mention_is_greeted_and_never_decides,
     an_attachment_is_never_an_ok,
+    any_words_answer_a_question_verbatim,
+}
+
+on_either! {
+    clarify_may_ask_and_the_plan_goes_on_with_the_answer,
+    a_bare_mention_is_greeted_and_never_decides,
     a_message_that_is_too_long_is_told_so,
 }
 

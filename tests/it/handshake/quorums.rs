@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::actions::actions;
 use crate::support::fake_model::say;
 use crate::support::people::{reply, rows};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{in_order, writes};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     two_people_approve_each_call,
     a_word_for_the_card_is_a_vote_for_every_call,
     a_rejection_settles_its_call_at_once,

@@ -8,7 +8,7 @@ use super::actions::actions;
 use super::questions::asks;
 use crate::support::fake_model::say;
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::{heard, stored};
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{GROUP, World};
@@ -16,8 +16,11 @@ use crate::support::world::{GROUP, World};
 on_both! {
     a_thumb_up_approves_like_the_word,
     a_thumb_down_cancels_like_the_word,
-    a_thumb_for_a_card_of_calls_is_one_for_each,
     an_approval_ends_with_its_thumb,
+}
+
+on_either! {
+    a_thumb_for_a_card_of_calls_is_one_for_each,
     a_press_outlives_the_thumb,
     of_a_thumb_and_its_end_the_later_one_counts,
     a_thumb_of_somebody_who_may_not_decide_is_not_answered,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_playground::Fault;
 
 use crate::support::fake_model::say;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{GROUP, World};
@@ -14,6 +14,9 @@ on_both! {
     at_half_of_the_time_those_who_may_decide_are_reminded_once,
     a_reminder_names_those_who_may_decide,
     a_question_and_a_call_remind_too,
+}
+
+on_either! {
     nobody_is_reminded_after_the_decision,
     a_reminder_that_waits_to_be_sent_is_dropped_with_the_decision,
     without_reminders_none_comes,

@@ -6,16 +6,20 @@ use serde_json::json;
 use crate::support::fake_model::{Script, say};
 use crate::support::lark_push::with;
 use crate::support::people::{aside, reply};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{ASIDE, GROUP, World};
 
 on_both! {
-    the_card_asks_those_who_may_decide,
-    the_card_of_a_call_asks_those_who_may_decide,
     the_card_asks_anyone_where_anyone_may_decide,
     another_members_ok_is_refused_in_place,
+    bots_never_decide,
+}
+
+on_either! {
+    the_card_asks_those_who_may_decide,
+    the_card_of_a_call_asks_those_who_may_decide,
     another_members_words_are_their_own_task_in_their_own_lane,
     two_different_people_are_needed_and_nobody_counts_twice,
     votes_for_an_old_plan_do_not_count_for_the_new_one,
@@ -25,7 +29,6 @@ on_both! {
     who_may_approve_is_read_when_the_decision_is_made,
     of_two_who_click_together_one_decides_and_the_other_hears_who,
     the_second_click_hears_who_decided,
-    bots_never_decide,
 }
 
 const C: &str = "oc_c1";

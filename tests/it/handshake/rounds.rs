@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::actions::{READ, actions, tool_words};
 use crate::support::fake_model::{call, say};
 use crate::support::people::{moment, reply};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, reads, writes};
 use crate::support::world::{GROUP, World, place};
 
-on_both! {
+on_either! {
     the_worked_example,
     keeping_books_is_capped,
     three_pauses_then_more_steps_by_a_person,

@@ -10,11 +10,11 @@ use tokio::sync::Notify;
 use super::actions::tool_words;
 use crate::support::fake_model::{call, say};
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::in_order;
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     reads_run_side_by_side_and_answer_in_call_order,
     a_stop_does_not_wait_for_a_slow_read,
     a_settled_card_shows_the_first_ten_lines,

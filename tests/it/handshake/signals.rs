@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{Script, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{reads, reporter};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     a_signal_goes_on_and_nobody_sees_its_json,
     a_required_signal_is_asked_for_and_its_absence_ends,
 }

@@ -7,13 +7,16 @@ use serde_json::{Value, json};
 
 use crate::handshake::actions::actions;
 use crate::support::fake_model::{call, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::writes;
 use crate::support::world::{GROUP, World, place, user_words};
 
 on_both! {
     an_allowed_call_does_not_ask_again_in_its_chat,
+}
+
+on_either! {
     it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over,
     a_rule_that_asks_and_the_setting_come_first,
     those_who_may_not_decide_neither_make_nor_revoke_one,

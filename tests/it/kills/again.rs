@@ -3,10 +3,10 @@
 use sqlx::Connection;
 
 use super::kit::{ANSWER, Handshake, TASK};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::quiet::{connect, quiet, stored};
 
-on_both! {
+on_either! {
     a_press_that_was_not_answered_opens_one_turn,
     a_turn_that_was_begun_again_survives_a_kill,
     a_review_that_was_opened_again_survives_a_kill,

@@ -1,9 +1,9 @@
 //! The final answer: exactly one.
 
 use super::kit::Handshake;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 
-on_both! {
+on_either! {
     a_journaled_answer_is_posted_after_a_kill,
     a_posted_answer_is_not_posted_twice,
     an_answer_that_was_under_way_at_the_kill_is_one_answer,

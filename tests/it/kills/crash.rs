@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::kit::Handshake;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 
-on_both! {
+on_either! {
     a_task_that_kills_its_process_three_times_is_ended_and_told,
     a_request_whose_files_or_chat_kill_is_ended_without_them,
     a_waiting_task_whose_loading_kills_is_ended_without_being_loaded,

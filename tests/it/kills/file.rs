@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::kit::{Handshake, TASK};
 use crate::support::fake_model::{call, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::in_order;
 use crate::support::world::World;
 
-on_both! {
+on_either! {
     a_file_that_is_not_queued,
     a_file_that_is_queued,
     a_file_that_the_platform_has,

@@ -1,10 +1,10 @@
 //! From the press that leaves steps out to the card of the next version.
 
 use super::kit::{ANSWER, Handshake, TASK};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::quiet::{quiet, stored};
 
-on_both! {
+on_either! {
     a_choice_that_was_not_answered_makes_one_version,
     a_version_whose_review_was_opened_survives_a_kill,
 }

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 
 use crate::support::fake_model::{Script, call};
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, planned, reporter};
 use crate::support::world::{GROUP, World};
 
 use countersign_playground::Posted;
 
-on_both! {
+on_either! {
     refused_it_is_not_run_again,
     allowed_it_waits_for_more_room,
 }

@@ -4,11 +4,16 @@ use countersign_playground::Posted;
 
 use super::kit::{Handshake, TASK};
 use crate::support::fake_model::{Gate, Script, Step, call};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::reporter;
 use crate::support::world::DIRECT;
 
 on_both! {
+    an_ok_to_a_card_that_is_not_noted_yet_is_not_lost,
+    a_stop_overtakes_an_ok_that_is_kept,
+}
+
+on_either! {
     an_accepted_ok_survives_a_kill,
     an_ok_that_was_not_committed_is_not_an_approval,
     a_decision_by_word_that_no_worker_read_survives_a_kill,
@@ -17,8 +22,6 @@ on_both! {
     a_tap_that_was_read_and_not_journaled_continues_once,
     a_tap_at_a_dead_gateway_is_tapped_again,
     a_kill_while_the_model_reads_the_approval_continues_once,
-    an_ok_to_a_card_that_is_not_noted_yet_is_not_lost,
-    a_stop_overtakes_an_ok_that_is_kept,
 }
 
 /// The plan waits; then the gateway dies at `point` over a reply of `OK`. The platform pushes nothing again.

@@ -3,9 +3,13 @@
 use super::kit::{Handshake, TASK};
 use crate::support::deliveries::Delivery;
 use crate::support::fake_model::{Gate, Script, Step, Then, call, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 
 on_both! {
+    a_posted_card_is_not_posted_twice,
+}
+
+on_either! {
     a_kill_before_the_body_is_read_leaves_nothing,
     a_kill_before_the_commit_leaves_no_mark_of_the_event,
     an_accepted_request_survives_a_kill,
@@ -15,7 +19,6 @@ on_both! {
     half_a_stream_is_dropped_with_the_process,
     an_answer_of_the_model_that_was_not_journaled_is_asked_for_again,
     a_journaled_plan_gets_its_card_after_a_kill,
-    a_posted_card_is_not_posted_twice,
     a_card_that_was_under_way_at_the_kill_is_one_card,
     a_kill_after_the_mark_on_the_request_is_harmless,
     a_waiting_review_outlives_the_process,

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::kit::{Handshake, TASK};
 use crate::support::fake_model::say;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::writes;
 use crate::support::world::{GROUP, World, place};
 
-on_both! {
+on_either! {
     a_grant_outlives_the_process_that_read_its_approval,
     a_call_under_a_grant_that_ended_before_it_was_sent_asks,
     a_call_under_a_grant_uses_it_once_however_often_it_runs,

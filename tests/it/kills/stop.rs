@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::kit::Handshake;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::process::Process;
 
-on_both! {
+on_either! {
     a_stop_names_a_call_that_was_lost_before_it,
     a_stop_names_a_call_whose_result_was_only_journaled,
 }

@@ -1,10 +1,10 @@
 //! Around a write call: never twice without a person's word.
 
 use super::kit::Handshake;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::world::World;
 
-on_both! {
+on_either! {
     a_write_that_was_not_sent_is_sent_after_a_kill,
     a_write_of_unknown_outcome_runs_again_when_a_person_says_so,
     a_write_of_unknown_outcome_stays_undone_when_a_person_rejects_it,

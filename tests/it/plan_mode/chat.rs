@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::asked::{Asked, asked, goes_on, outcome, writes};
 use crate::support::fake_model::{Gate, Script, call, say};
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{gated, planned};
 use crate::support::world::{DIRECT, GROUP, World};
 
 const PLAN: (&str, &str) = ("AGENT__MODE", "plan");
 
-on_both! {
+on_either! {
     a_review_an_approval_in_a_step_and_an_added_step,
     the_command_asks_for_plan_mode_once,
     steps_that_fail_are_named,

@@ -1,10 +1,10 @@
 //! The demo model in plan mode: no key, no network.
 
 use crate::support::fake_model::say;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::world::{DIRECT, World};
 
-on_both! {
+on_either! {
     the_demo_carries_a_plan_out,
     the_demo_tells_what_was_refused,
 }

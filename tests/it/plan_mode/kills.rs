@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::asked::{Asked, asked, goes_on, writes};
 use crate::support::fake_model::{Gate, Script, call, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{gated, plan};
 use crate::support::stores::Pairing;
 use crate::support::world::{GROUP, World};
@@ -12,7 +12,7 @@ use crate::support::world::{GROUP, World};
 const STEPS: usize = 8;
 const PLAN: (&str, &str) = ("AGENT__MODE", "plan");
 
-on_both! {
+on_either! {
     killed_before_every_answer_each_step_is_carried_out_once,
     killed_after_every_write_each_step_is_carried_out_once,
 }

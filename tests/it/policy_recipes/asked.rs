@@ -9,14 +9,12 @@ use serde_json::{Value, json};
 use super::{GUESTS, NIGHTS, TWO_PEOPLE, cooked, yaml};
 use crate::handshake::deciders::from_outside;
 use crate::support::fake_model::{call, offered, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::played_mcp::Played;
 use crate::support::scripts::{clarified, finished, in_order, planned, reads, reporter, writes};
 use crate::support::world::{GROUP, To, World};
 
 on_both! {
-    operations_with_two_people,
-    one_of_the_two_refuses,
     a_night_on_which_somebody_is_there,
     a_night_with_a_deputy,
     a_night_on_which_nobody_is_there,
@@ -24,6 +22,11 @@ on_both! {
     the_api_decides_at_night,
     a_guest_asks_and_others_approve,
     guests_are_nobody_elsewhere,
+}
+
+on_either! {
+    operations_with_two_people,
+    one_of_the_two_refuses,
 }
 
 const HOUR: Duration = Duration::from_hours(1);

@@ -8,11 +8,11 @@ use super::{ONE_FOLDER, READING, cooked};
 use crate::handshake::actions::{WRITE, actions, tool_words};
 use crate::support::fake_model::{call, say};
 use crate::support::people::{reply, rows};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, reads, writes};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     a_bot_that_only_reads,
     writes_in_one_folder,
     no_plan_opens_what_is_denied,

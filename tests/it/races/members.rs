@@ -4,7 +4,7 @@ use futures_util::future::{join, join3};
 use serde_json::{Value, json};
 
 use super::kit::{Race, TASK};
-use super::races;
+use super::{races, races_on_both};
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::people::reply;
@@ -12,13 +12,16 @@ use crate::support::platform::On;
 use crate::support::scripts::reporter;
 use crate::support::world::{GROUP, To, World, user_words};
 
+races_on_both! {
+    the_bot_is_removed,
+}
+
 races! {
     another_member,
     a_newer_task,
     a_word_beside_two_plans,
     an_edit_that_says_ok,
     a_request_taken_back,
-    the_bot_is_removed,
 }
 
 /// F-H7: another member taps and says OK while the requester edits nothing: refused, the plan and its time stay as they were, and neither

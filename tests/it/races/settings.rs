@@ -16,7 +16,7 @@ races! {
 
 const SWITCHED: &str = "in force for every turn that starts now";
 
-fn review(on: On, enabled: bool) -> String {
+fn review(on: On, enabled: impl std::fmt::Display) -> String {
     format!("channels:\n  {}:\n    plan_review_enabled: {enabled}\n", on.name())
 }
 
@@ -111,12 +111,8 @@ async fn broken_edits(on: On) {
     let good = review(on, true);
     let world = World::by_file_on(on, &[], &[], &good, reporter).await;
     let race = Race::new("F-H13", on, world).await.one_by_one();
-    let broken = [
-        "channels: [",
-        "channels:\n  lark:\n    plan_review_enabled: perhaps\n",
-        "\u{0}",
-        "agent: {mode: never}\n",
-    ];
+    let wrong = review(on, "perhaps");
+    let broken = ["channels: [", &wrong, "\u{0}", "agent: {mode: never}\n"];
     race.run(
         async |round| {
             save(round.world, broken[round.number % broken.len()]);

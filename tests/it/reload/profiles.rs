@@ -6,10 +6,10 @@ use super::{logged, save, writer};
 use crate::support::api::eventually;
 use crate::support::fake_model::offered;
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::world::{GROUP, World};
 
-on_both! {
+on_either! {
     two_chats_of_different_profiles,
     a_review_that_waits_keeps_the_profile_it_began_under,
 }

@@ -7,12 +7,12 @@ use crate::kills::remind::half_the_time_passes;
 use crate::long_answers::{all_sections, report};
 use crate::support::fake_model::{Gate, Script, Step, say};
 use crate::support::fleet::{Fleet, SHORT};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::quiet::quiet;
 use crate::support::scripts::reporter;
 use crate::support::world::DIRECT;
 
-on_both! {
+on_either! {
     a_death_with_half_a_request_is_nobodys_loss,
     a_death_before_the_commit_is_nobodys_loss,
     a_death_after_the_commit_is_nobodys_loss,

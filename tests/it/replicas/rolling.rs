@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::fleet::{Fleet, LONG};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::world::DIRECT;
 
-on_both! {
+on_either! {
     every_message_is_answered_once_through_a_rolling_update,
 }
 

@@ -4,13 +4,16 @@ use crate::kills::kit::{Handshake, TASK};
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, Step, say};
 use crate::support::fleet::{Fleet, SHORT};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::reporter;
 
 on_both! {
+    one_that_stood_still_over_a_delivery_delivers_nothing,
+}
+
+on_either! {
     one_that_stood_still_over_the_model_says_nothing,
     one_that_stood_still_over_a_write_does_not_write,
-    one_that_stood_still_over_a_delivery_delivers_nothing,
 }
 
 /// F-P4: stopped while the model thinks: the other asks again; what the first hears on waking is nobody's.

@@ -4,11 +4,11 @@ use futures_util::stream::{self, StreamExt};
 
 use crate::support::api::eventually;
 use crate::support::fleet::{Fleet, LONG};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::scripts::planned;
 use crate::support::world::GROUP;
 
-on_both! {
+on_either! {
     the_same_events_at_two_processes_are_one_turn_each,
 }
 

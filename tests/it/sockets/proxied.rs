@@ -1,7 +1,7 @@
 //! Where a proxy is the only way out, connections go through it, by TLS from end to end.
 
 use super::{ANSWER, answerer, ask, broken_and_back, opens, over_sockets, stands};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::process::Process;
 use crate::support::proxy::Proxy;
 use crate::support::tls_front::TlsFront;
@@ -9,7 +9,7 @@ use crate::support::world::World;
 
 const CREDENTIALS: &str = "ann:pw-canary-0123456789";
 
-on_both! {
+on_either! {
     connections_go_through_the_proxy,
     a_proxy_gets_its_credentials,
     a_proxy_that_refuses_is_told,

@@ -3,11 +3,14 @@
 use countersign_playground::{Fault, SocketFault};
 
 use super::{answerer, ask, asked, begun, opens, over_sockets, stands};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::world::World;
 
 on_both! {
     a_refusal_waits_for_a_change_of_the_settings,
+}
+
+on_either! {
     a_disabled_channel_closes_its_connections,
 }
 

@@ -2,10 +2,10 @@
 
 use super::{answered_once, ask, asked, connected, opens};
 use crate::support::api::{Api, eventually};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::stores::Pairing;
 
-on_both! {
+on_either! {
     two_gateways_share_the_events,
 }
 

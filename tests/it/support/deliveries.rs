@@ -27,7 +27,7 @@ const OF_REQUESTS: &[&str] = &[
 
 impl Delivery {
     /// The one that this run of the tests is about.
-    fn of_this_run() -> Self {
+    pub fn of_this_run() -> Self {
         match std::env::var("COUNTERSIGN_TEST_DELIVERY").as_deref() {
             Ok("socket") => Self::Socket,
             Ok("webhook") | Err(_) => Self::Webhook,

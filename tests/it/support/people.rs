@@ -1,5 +1,7 @@
 //! What people do in a world besides talking, and how a test sees that nothing more is to come.
 
+use std::time::Duration;
+
 use countersign_agent::domain::{Millis, Thumb};
 use countersign_playground::{Event, Posted, Sealed, Sockets, Words};
 use serde_json::{Value, json};
@@ -33,6 +35,18 @@ pub fn aside(message: &str) -> To<'_> {
 }
 
 impl World {
+    /// Lets the millisecond pass in which the bot's last post appeared: nobody answers within it, and it would not count. A
+    /// frozen clock is not waited for.
+    pub async fn breath(&self) {
+        let last = self.chat.snapshot().messages.last().map(|message| message.at);
+        for _ in 0..3 {
+            if last.is_none_or(|last| self.clock.now() > last) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     /// Somebody says something; gives the message id. The gateway must take it.
     pub async fn say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> String {
         self.breath().await;

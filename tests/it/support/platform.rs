@@ -1,5 +1,9 @@
 //! The chat platforms that a test may run on: how names are spelled there, and what else differs.
 
+use super::deliveries::Delivery;
+use super::skips::{Missing, skip};
+use super::stores::Pairing;
+
 /// A chat platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {
@@ -92,24 +96,84 @@ impl On {
     }
 }
 
-/// Makes two tests of each function that takes an [`On`]: `name::lark` and `name::slack`.
-macro_rules! on_both {
-    ($($name:ident),+ $(,)?) => {
+/// Both platforms have their turn.
+pub fn always(_: On, _: &str) -> bool {
+    true
+}
+
+/// Is it the turn of this platform in this run? Of a test that looks at no platform, one of the two runs: which one, its name says, and in
+/// a run over servers or over sockets it is the other one. With `COUNTERSIGN_TEST_DEEP` both run. A test whose turn it is not is told as
+/// skipped.
+pub fn has_its_turn(on: On, test: &str) -> bool {
+    let runs = std::env::var_os("COUNTERSIGN_TEST_DEEP").is_some() || on == turn_of(test, Pairing::of_this_run(), Delivery::of_this_run());
+    if !runs {
+        skip(Missing::Platform, "it looks at no platform, and runs on the other one");
+    }
+    runs
+}
+
+fn turn_of(test: &str, pairing: Pairing, delivery: Delivery) -> On {
+    // FNV-1a, of which the upper bits are the mixed ones.
+    let hash = test.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let other = (pairing == Pairing::Postgres) != (delivery == Delivery::Socket);
+    if (hash >> 32 & 1 == 1) == other { On::Lark } else { On::Slack }
+}
+
+/// Makes two tests of each function that takes an [`On`]: `name::lark` and `name::slack`. `$runtime` are the arguments of `tokio::test`,
+/// `$runs` says whether one of them runs.
+macro_rules! on_each {
+    ($runtime:tt, $runs:path, $($name:ident),+ $(,)?) => {
         $(
             mod $name {
                 use crate::support::platform::On;
 
-                #[tokio::test]
+                #[tokio::test $runtime]
                 async fn lark() {
-                    Box::pin(super::$name(On::Lark)).await;
+                    if $runs(On::Lark, module_path!()) {
+                        Box::pin(super::$name(On::Lark)).await;
+                    }
                 }
 
-                #[tokio::test]
+                #[tokio::test $runtime]
                 async fn slack() {
-                    Box::pin(super::$name(On::Slack)).await;
+                    if $runs(On::Slack, module_path!()) {
+                        Box::pin(super::$name(On::Slack)).await;
+                    }
                 }
             }
         )+
     };
 }
+pub(crate) use on_each;
+
+/// Runs each function on both platforms: for those that name one, or are about what differs there.
+macro_rules! on_both {
+    ($($name:ident),+ $(,)?) => {
+        crate::support::platform::on_each! { (), crate::support::platform::always, $($name),+ }
+    };
+}
 pub(crate) use on_both;
+
+/// Runs each function on one of the two platforms, see [`has_its_turn`]: for those that name none.
+macro_rules! on_either {
+    ($($name:ident),+ $(,)?) => {
+        crate::support::platform::on_each! { (), crate::support::platform::has_its_turn, $($name),+ }
+    };
+}
+pub(crate) use on_either;
+
+/// design: of a test that looks at no platform each platform gets about half; in the second stage it is the other half.
+#[test]
+fn each_platform_has_its_turn() {
+    let names: Vec<String> = (0..1000).map(|number| format!("it::handshake::plans::story_{number}")).collect();
+    let here = |name: &String| turn_of(name, Pairing::Sqlite, Delivery::Webhook);
+    let lark = names.iter().filter(|name| here(name) == On::Lark).count();
+    assert!((400..600).contains(&lark), "{lark}");
+    for name in &names {
+        assert_ne!(here(name), turn_of(name, Pairing::Postgres, Delivery::Webhook));
+        assert_ne!(here(name), turn_of(name, Pairing::Sqlite, Delivery::Socket));
+        assert_eq!(here(name), turn_of(name, Pairing::Postgres, Delivery::Socket));
+    }
+}

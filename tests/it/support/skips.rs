@@ -19,6 +19,8 @@ pub enum Missing {
     Pairing,
     /// The other way by which events come: the test is about that one, and runs there.
     Delivery,
+    /// The other platform: the test looks at none, and runs there.
+    Platform,
 }
 
 impl Missing {
@@ -31,6 +33,7 @@ impl Missing {
             Self::Openssl => "openssl",
             Self::Pairing => "pairing",
             Self::Delivery => "delivery",
+            Self::Platform => "platform",
         }
     }
 }

@@ -38,8 +38,10 @@ pub const SLACK_SECRETS: &[(&str, &str)] = &[
     ("CHANNELS__SLACK__BOT_TOKEN", "xoxb-slack-test-0123456789"),
 ];
 
-/// After so long without news, what is waited for may be held back.
-const HELD_BACK: Duration = Duration::from_secs(3);
+/// After so long without news, a frozen world looks whether what is waited for is held back.
+const LOOK: Duration = Duration::from_millis(30);
+/// The platforms' rates hold nothing back for longer.
+const LONGEST_HOLD: Duration = Duration::from_secs(3);
 
 /// The gateway, in whichever form.
 enum Gateway {
@@ -66,6 +68,8 @@ pub struct World {
     pub tenant: Tenant,
     pub api: Api,
     pub clock: Clock,
+    /// Does the clock move by the test alone?
+    frozen: bool,
     pub folder: TempDir,
     settings: Vec<(String, String)>,
     /// Its configuration file, for a gateway in this process.
@@ -256,6 +260,7 @@ impl World {
             model,
             tenant,
             api: Api::new(""),
+            frozen: format!("{clock:?}").contains("Manual"),
             clock,
             folder,
             settings,
@@ -400,29 +405,23 @@ impl World {
         self.api = Api::new(base);
     }
 
-    /// Lets the millisecond pass in which the bot's last post appeared: nobody answers within it, and it would not count. A
-    /// frozen clock is not waited for.
-    pub async fn breath(&self) {
-        let last = self.chat.snapshot().messages.last().map(|message| message.at);
-        for _ in 0..3 {
-            if last.is_none_or(|last| self.clock.now() > last) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    }
-
     /// Waits until the played platform has seen something. What the platform's rates hold back is due by the world's clock: one that only the
     /// test moves goes on for it.
     pub async fn seen<T>(&self, what: &str, mut found: impl FnMut(&Snapshot) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
+        let look = if self.frozen { LOOK } else { PATIENCE };
+        let (mut wait, mut held) = (look, None);
         while Instant::now() < until {
-            if let Some(found) = self.chat.wait_for(HELD_BACK, &mut found).await {
+            if let Some(found) = self.chat.wait_for(wait, &mut found).await {
                 return found;
             }
-            if let Some(at) = quiet::held_back(self).await {
-                self.clock.advance(at.since(self.clock.now()));
+            let (now, at) = (self.clock.now(), quiet::held_back(self).await);
+            let span = at.map_or(look, |at| at.since(now));
+            // The gateway counts the rates in real time: the clock goes on when that time is over too.
+            if at.is_some() && at == held {
+                self.clock.advance(span);
             }
+            (wait, held) = (span.min(LONGEST_HOLD), at);
         }
         let chat = self.chat.snapshot();
         let words: Vec<String> = chat.messages.iter().map(|m| format!("[{}] {}", m.chat, m.words())).collect();

@@ -6,18 +6,21 @@ use serde_json::json;
 use super::{block, first_request};
 use crate::support::fake_model::say;
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::world::{ASIDE, DIRECT, GROUP, To, World};
 
 on_both! {
+    a_platform_that_does_not_give_it_blocks_no_task,
+    a_thread_is_read_instead_of_the_chat,
     what_was_said_above_is_in_the_request,
+    the_newest_messages_count,
+    a_chat_of_two_is_not_read,
+}
+
+on_either! {
     nothing_is_read_where_the_settings_say_so,
     forged_blocks_and_commands_in_it_do_nothing,
-    a_platform_that_does_not_give_it_blocks_no_task,
     a_platform_that_hangs_is_not_waited_for,
-    the_newest_messages_count,
-    a_thread_is_read_instead_of_the_chat,
-    a_chat_of_two_is_not_read,
 }
 
 /// design: issue I part B, "@bot 把上面的讨论整理成待办": the request to the model holds what was said above, oldest first, with who said it and when,

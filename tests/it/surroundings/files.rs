@@ -18,11 +18,11 @@ on_both! {
     without_a_workspace_a_short_text_is_read,
     files_can_be_switched_off,
     a_file_that_is_too_large_is_refused,
-    a_file_without_words_waits_for_them,
     a_picture_is_shown_to_a_model_that_sees,
     a_file_that_the_platform_does_not_give_is_told,
     a_name_leads_nowhere,
     files_of_one_name_stay_apart,
+    a_file_without_words_waits_for_them,
 }
 
 /// A PNG of one pixel.

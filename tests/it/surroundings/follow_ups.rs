@@ -3,10 +3,10 @@
 use super::request;
 use crate::support::fake_model::say;
 use crate::support::people::reply;
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_either};
 use crate::support::world::{GROUP, To, World, user_words};
 
-on_both! {
+on_either! {
     a_follow_up_gets_what_is_left_of_the_task,
     a_task_elsewhere_gets_nothing_of_it,
 }

@@ -3,11 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, offered, say};
-use crate::support::platform::{On, on_both};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::world::{ASIDE, GROUP, To, World, last};
 
 on_both! {
     the_model_reads_on_without_asking,
+}
+
+on_either! {
     a_wrong_time_is_told,
 }
 
