@@ -8,7 +8,7 @@ use std::time::Duration;
 use countersign_agent::domain::{ApprovalMode, visible};
 use countersign_agent::tools::SEEN_WITHIN;
 use countersign_gateway::config::Loaded;
-use reqwest::{Client, Method, StatusCode, Url};
+use reqwest::{Method, StatusCode, Url};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 

@@ -47,6 +47,15 @@ impl World {
         }
     }
 
+    /// How many messages of the bot in `chat` hold `words`.
+    pub fn count(&self, chat: &str, words: &str) -> usize {
+        self.chat
+            .snapshot()
+            .in_chat(chat)
+            .filter(|message| message.words().contains(words))
+            .count()
+    }
+
     /// Somebody says something; gives the message id. The gateway must take it.
     pub async fn say(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> String {
         self.breath().await;

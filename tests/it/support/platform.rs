@@ -1,5 +1,7 @@
 //! The chat platforms that a test may run on: how names are spelled there, and what else differs.
 
+use countersign_agent::domain::digest128;
+
 use super::deliveries::Delivery;
 use super::skips::{Missing, skip};
 use super::stores::Pairing;
@@ -113,12 +115,9 @@ pub fn has_its_turn(on: On, test: &str) -> bool {
 }
 
 fn turn_of(test: &str, pairing: Pairing, delivery: Delivery) -> On {
-    // FNV-1a, of which the upper bits are the mixed ones.
-    let hash = test.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
     let other = (pairing == Pairing::Postgres) != (delivery == Delivery::Socket);
-    if (hash >> 32 & 1 == 1) == other { On::Lark } else { On::Slack }
+    let is_odd = digest128(&[test])[0] % 2 == 1;
+    if is_odd == other { On::Lark } else { On::Slack }
 }
 
 /// Makes two tests of each function that takes an [`On`]: `name::lark` and `name::slack`. `$runtime` are the arguments of `tokio::test`,

@@ -446,15 +446,6 @@ impl World {
         .await
     }
 
-    /// How many messages of the bot in `chat` hold `words`.
-    pub fn count(&self, chat: &str, words: &str) -> usize {
-        self.chat
-            .snapshot()
-            .in_chat(chat)
-            .filter(|message| message.words().contains(words))
-            .count()
-    }
-
     /// A file of the workspace.
     pub fn file(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.folder.path().join("workspace").join(name)).ok()
