@@ -36,7 +36,7 @@ pub(crate) use lark::{SERVICE, client_config};
 pub use link::Link;
 
 /// The longest wait for a connection, for an acknowledgement, and for a peer that does not read.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// An event is sent so many times, when each connection goes away before its acknowledgement.
 const ATTEMPTS: u32 = 10;
 

@@ -1,12 +1,12 @@
 //! What people do in a world besides talking, and how a test sees that nothing more is to come.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use countersign_agent::domain::{Millis, Thumb};
 use countersign_playground::{Event, Posted, Sealed, Sockets, Words};
 use serde_json::{Value, json};
 
-use super::api::eventually;
+use super::api::{PATIENCE, eventually};
 use super::deliveries::Delivery;
 use super::fake_model::Script;
 use super::heard::Heard;
@@ -127,7 +127,8 @@ impl World {
 
     /// An event that the gateway must take; gives its answer. What it says was not stored in time is pushed again, as platforms do.
     pub async fn push(&self, event: &Event) -> Value {
-        for _ in 0..5 {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
             let (status, body) = self.tenant.post(&self.tenant.seal(event)).await.unwrap();
             if !NOT_STORED.contains(&status) {
                 assert_eq!(status, 200, "{body}");

@@ -83,7 +83,7 @@ async fn refusal(url: &str) -> (u16, Vec<(String, String)>) {
 fn http() -> reqwest::Client {
     // Another test may have done it.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    countersign_agent::tls::http_client().no_proxy().build().unwrap()
+    reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
 /// People of a Slack workspace without a secret.
