@@ -84,6 +84,16 @@ pub(super) async fn demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
 /// Under the ready line: whom to play, and what to say.
 fn personas(addr: SocketAddr) -> String {
     let link = |who: &str| format!("http://{addr}/console/?as={who}");
+    if config::terminal_locale() == Locale::ZhCn {
+        return format!(
+            "\n\n可以扮演同一个群里的三个人，每人打开一个标签页：\n  林晓  {}\n  赵磊  {}\n  陈静  {}\n\
+             以林晓的身份说：读一下工作区里的周报，汇总成一份 summary.md\n\
+             再试试以赵磊的身份确认这份计划。按 Ctrl-C 结束演示，演示文件会一并删除。",
+            link("lin"),
+            link("zhao"),
+            link("chen"),
+        );
+    }
     format!(
         "\n\nPlay three people of one group, each in a tab of its own:\n  Lin   {}\n  Zhao  {}\n  Chen  {}\n\
          Say as Lin: Read the weekly reports in the workspace and sum them up in summary.md\n\

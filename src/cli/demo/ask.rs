@@ -8,12 +8,16 @@ use std::thread;
 use std::time::Duration;
 
 use countersign_agent::domain::Locale;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, channel};
 
 use words::{Choice, Effect, Words};
 
 /// How long a reader may think about one line.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
+
+/// Lines that may be typed, or pasted, before the demo reads them.
+const UNREAD_LINES: usize = 64;
 
 /// What came of the question for an answer.
 #[derive(Debug, PartialEq)]
@@ -26,7 +30,7 @@ pub(super) enum Answer {
 
 /// Whoever sits at the terminal.
 pub(super) struct Reader {
-    lines: UnboundedReceiver<String>,
+    lines: Receiver<String>,
     out: Box<dyn Write + Send>,
     locale: Locale,
 }
@@ -34,12 +38,14 @@ pub(super) struct Reader {
 impl Reader {
     /// The reader at this process's terminal.
     pub(super) fn at_terminal(locale: Locale) -> Self {
-        let (send, lines) = unbounded_channel();
+        let (send, lines) = channel(UNREAD_LINES);
         // A thread that nobody joins: blocked in a read, it does not keep the process from ending.
         thread::spawn(move || {
             let lines = stdin().lock();
             for line in std::io::BufRead::split(lines, b'\n').map_while(Result::ok) {
-                if send.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                // A line too many is lost: the reader is asked again.
+                let sent = send.try_send(String::from_utf8_lossy(&line).into_owned());
+                if matches!(sent, Err(TrySendError::Closed(_))) {
                     break;
                 }
             }
@@ -137,7 +143,7 @@ fn understand(words: &Words, chosen: Option<&'static Choice>, line: &str) -> Hea
 mod tests {
     use super::*;
 
-    fn reader(lines: UnboundedReceiver<String>) -> Reader {
+    fn reader(lines: Receiver<String>) -> Reader {
         Reader {
             lines,
             out: Box::new(std::io::sink()),
@@ -194,8 +200,8 @@ mod tests {
     /// design: what was typed before the card was there does not answer it; the end of the input ends the demo.
     #[tokio::test]
     async fn what_was_typed_ahead_does_not_count() {
-        let (send, lines) = unbounded_channel();
-        send.send("o".to_owned()).unwrap();
+        let (send, lines) = channel(UNREAD_LINES);
+        send.try_send("o".to_owned()).unwrap();
         drop(send);
         assert_eq!(reader(lines).answer("plan_review").await.unwrap(), Answer::Left(ExitCode::SUCCESS));
     }
@@ -203,7 +209,7 @@ mod tests {
     /// design: somebody who went away is not waited for: the demo ends a quarter of an hour after the last line.
     #[tokio::test(start_paused = true)]
     async fn nobody_is_waited_for_without_end() {
-        let (_send, lines) = unbounded_channel();
+        let (_send, lines) = channel(UNREAD_LINES);
         let began = tokio::time::Instant::now();
         assert_eq!(reader(lines).answer("plan_review").await.unwrap(), Answer::Left(ExitCode::FAILURE));
         assert!(began.elapsed() >= PATIENCE);

@@ -30,7 +30,7 @@ impl TimeLimit {
         self.spent += began.elapsed();
         match outcome {
             Ok(outcome) => outcome,
-            Err(_) => bail!("no answer in {} s", self.whole.as_secs()),
+            Err(_) => bail!("the demo did not finish within {} s", self.whole.as_secs()),
         }
     }
 }
@@ -53,6 +53,6 @@ mod tests {
         limit.spend(work(5)).await.unwrap();
         assert_eq!(limit.spent, Duration::from_secs(25));
         let late = limit.spend(work(10)).await.unwrap_err();
-        assert_eq!(late.to_string(), "no answer in 30 s");
+        assert_eq!(late.to_string(), "the demo did not finish within 30 s");
     }
 }

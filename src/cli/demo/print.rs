@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use countersign_agent::domain::Clock;
+use countersign_agent::domain::{Clock, Locale};
 use countersign_agent::model::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError};
 use countersign_playground::{Demo, Snapshot, drawn, repainted};
 use serde_json::{Value, json};
@@ -12,12 +12,13 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub(super) struct Printer {
     json: bool,
+    locale: Locale,
     clock: Clock,
 }
 
 impl Printer {
-    pub(super) fn new(json: bool, clock: Clock) -> Self {
-        Self { json, clock }
+    pub(super) fn new(json: bool, locale: Locale, clock: Clock) -> Self {
+        Self { json, locale, clock }
     }
 
     /// A person says something; a reply to a card is a decision.
@@ -67,7 +68,10 @@ impl Printer {
             Some(before) => {
                 let rows = repainted(before, now);
                 if !rows.is_empty() {
-                    line("  card repainted:")?;
+                    line(match self.locale {
+                        Locale::EnUs => "  card repainted:",
+                        Locale::ZhCn => "  卡片已更新：",
+                    })?;
                 }
                 rows.iter().try_for_each(|row| line(&format!("    {row}")))
             }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
-use countersign_agent::domain::{Clock, Ids};
+use countersign_agent::domain::{Clock, Ids, Locale};
 use countersign_gateway::app::{self, Parts};
 use countersign_gateway::{config, telemetry};
-use countersign_playground::{Posted, Snapshot, Words};
+use countersign_playground::{Snapshot, Words};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -46,7 +46,7 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("the demo's own configuration is refused: {}", lines.join("; "))
     })?;
-    let printer = Printer::new(args.json, clock.clone());
+    let printer = Printer::new(args.json, args.locale(), clock.clone());
     let model = Arc::new(PrintingModel::new(printer.clone()));
     let parts = Parts {
         clock,
@@ -66,10 +66,12 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
         printed: BTreeMap::new(),
         seen: 0,
         request: String::new(),
+        locale: args.locale(),
         reader: args.is_answered_by_reader().then(|| Reader::at_terminal(args.locale())),
         replies: args.replies.into(),
         read: if slow { READ } else { Duration::ZERO },
         answered: Vec::new(),
+        replaces: false,
         said: 0,
     };
     let mut limit = TimeLimit::new(if slow { TIME_LIMIT + LONGEST_READING } else { TIME_LIMIT });
@@ -77,13 +79,14 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
         outcome = show.play(&mut limit) => Some(outcome),
         () = interrupted => None,
     };
-    let figures = show.figures(model.calls(), limit.spent).await;
-    running.stop().await;
     let Some(outcome) = outcome else {
+        running.stop().await;
         // The reader's cursor stands behind a question, or behind `^C`.
         let _ = show.printer.blank();
         bail!("interrupted; the demo's files are removed");
     };
+    let figures = show.figures(model.calls(), limit.spent).await;
+    running.stop().await;
     if let Some(code) = outcome? {
         return Ok(code);
     }
@@ -114,6 +117,7 @@ struct Show {
     seen: usize,
     /// The message that asks for the task.
     request: String,
+    locale: Locale,
     /// Who answers the cards; without one the replies do.
     reader: Option<Reader>,
     replies: VecDeque<String>,
@@ -121,6 +125,8 @@ struct Show {
     read: Duration,
     /// Gates that were answered.
     answered: Vec<String>,
+    /// The last answer was a `/new`: another task takes the place of the one that waits.
+    replaces: bool,
     /// Messages of people so far.
     said: usize,
 }
@@ -147,7 +153,10 @@ impl Show {
                 Some(reader) => reader.answer(&asked.kind).await?,
                 None => Answer::Say(self.replies.pop_front().unwrap_or_else(|| String::from("OK"))),
             };
-            self.answered.push(asked.gate);
+            if !self.answered.contains(&asked.gate) {
+                self.answered.push(asked.gate);
+            }
+            self.replaces = matches!(&answer, Answer::Say(text) if text.trim_start().starts_with("/new"));
             reply = match answer {
                 Answer::Say(text) => (text, Some(asked.card)),
                 Answer::Left(code) => return Ok(Some(code)),
@@ -170,11 +179,12 @@ impl Show {
                 .reactions
                 .iter()
                 .any(|(message, mark)| *message == self.request && mark != self.scene.seen);
-            // Read before the turn: a gate that is open then is one that no message so far decided.
-            let is_quiet = self.reader.is_some() && self.is_idle(&["inbox", "outbox"]).await?;
+            // Read before the turn: it is then the newest one, and a gate that is open is one that no message so far decided.
+            let is_quiet = self.is_idle(&["inbox", "outbox"]).await?;
             let turn = self.turn().await?;
             let answer = chat.messages.iter().rev().find(|message| message.title().is_none());
-            if done && answer.is_some() && turn["finished_at"].is_string() && self.is_idle(&["outbox"]).await? {
+            let ended = done && answer.is_some() && turn["finished_at"].is_string();
+            if is_quiet && ended && self.is_idle(&["inbox", "lanes", "outbox"]).await? {
                 // What was sent since the last look: the cards say how it ended.
                 self.print_news()?;
                 let failed = turn["status"] != "completed";
@@ -186,7 +196,7 @@ impl Show {
                 );
                 return Ok(None);
             }
-            if let Some(asked) = self.asked(&turn, is_quiet, &chat.messages).await? {
+            if is_quiet && let Some(asked) = self.asked(&turn).await? {
                 return Ok(Some(asked));
             }
         }
@@ -199,23 +209,32 @@ impl Show {
         Ok(chat)
     }
 
-    /// The open gate, once its card is in the chat. A reader is asked when the gateway `is_quiet`, so that nothing is printed behind the
-    /// question; and again if the answer decided nothing, such as `/status`.
-    async fn asked(&mut self, turn: &Value, is_quiet: bool, messages: &[Posted]) -> anyhow::Result<Option<Asked>> {
+    /// The open gate of the newest turn, once its card is in the chat and nothing else is about to be printed. A reader is asked again when
+    /// the answer decided nothing, such as `/status`.
+    async fn asked(&mut self, turn: &Value) -> anyhow::Result<Option<Asked>> {
         let Some(gate) = turn["gate"]["id"].as_str() else { return Ok(None) };
-        let may_ask = match self.reader {
-            Some(_) => is_quiet,
-            None => !self.answered.iter().any(|known| known == gate),
-        };
-        let card = messages.iter().rev().find(|message| message.title().is_some());
-        let (true, Some(card)) = (may_ask, card) else { return Ok(None) };
+        let is_answered = self.answered.iter().any(|known| known == gate);
+        // A `/new` has closed the gate when its task begins, a moment later; other words may have decided nothing.
+        if is_answered && (self.reader.is_none() || self.replaces) {
+            return Ok(None);
+        }
+        // A card that was not sent yet waits in the outbox.
+        if !self.is_idle(&["outbox"]).await? {
+            return Ok(None);
+        }
+        let chat = self.scene.stage().snapshot();
+        // What came since the last look is printed first.
+        if changes(&chat) > self.seen {
+            return Ok(None);
+        }
+        let card = chat.messages.iter().rev().find(|message| message.title().is_some());
+        let Some(card) = card else { return Ok(None) };
         let shown = card.content.to_string();
         let about_gate = shown.contains(gate) || shown.contains("act_") || turn["gate"]["kind"] == "question";
         // The gateway counts a reply only once it knows that its card arrived.
         if !about_gate || !self.delivered(turn).await? {
             return Ok(None);
         }
-        self.print_news()?;
         Ok(Some(Asked {
             card: card.id.clone(),
             gate: gate.to_owned(),
@@ -291,17 +310,26 @@ impl Show {
             chat.violations.join("; ")
         );
         let cards = chat.messages.iter().filter(|message| message.title().is_some()).count();
-        Ok(format!(
-            "{} in {:.1} s: {} messages in, {} model calls, {} card(s), {} decision(s), {} calls to {}, 0 objections",
-            turn["status"].as_str().unwrap_or("nothing"),
-            took.as_secs_f64(),
-            self.said,
-            model_calls,
-            cards,
-            self.answered.len(),
-            chat.calls.len(),
-            self.scene.name,
-        ))
+        let (took, said, decisions) = (took.as_secs_f64(), self.said, self.answered.len());
+        let (calls, platform) = (chat.calls.len(), self.scene.name);
+        let status = turn["status"].as_str().unwrap_or("nothing");
+        Ok(match self.locale {
+            Locale::EnUs => format!(
+                "{status} in {took:.1} s: {said} messages from people, {model_calls} model calls, {cards} card(s), {decisions} decision(s), \
+                 {calls} calls to {platform}"
+            ),
+            Locale::ZhCn => {
+                let status = match status {
+                    "completed" => "已完成",
+                    "cancelled" => "已取消",
+                    _ => "未完成",
+                };
+                format!(
+                    "{status}，用时 {took:.1} 秒：收到 {said} 条消息，调用模型 {model_calls} 次，发出 {cards} 张卡片，{decisions} 次决定，\
+                     调用 {platform} 接口 {calls} 次"
+                )
+            }
+        })
     }
 }
 

@@ -92,8 +92,8 @@ pub(super) fn about(kind: &str, locale: Locale) -> Words {
         "tool_approval" => (
             CALLS[at],
             [
-                "Type one of the letters; other words reject and are the reason.",
-                "请输入方括号里的字母；写别的话表示拒绝，并作为理由。",
+                "Type one of the letters. Other words reject the calls and are sent as the reason.",
+                "请输入方括号里的字母；输入其他内容视为拒绝，并作为拒绝理由。",
             ],
         ),
         "budget" => (LIMIT[at], ["Type one of the letters.", "请输入方括号里的字母。"]),
@@ -114,9 +114,7 @@ pub(super) fn about(kind: &str, locale: Locale) -> Words {
 /// How the demo ends when the input does.
 pub(super) fn input_ended(locale: Locale) -> &'static str {
     match locale {
-        Locale::EnUs => {
-            "The input has ended, and the demo ends with it. The last card was not answered: nothing that it asks about was done."
-        }
+        Locale::EnUs => "The input has ended, so the demo ends. You did not answer the last card; nothing on it was carried out.",
         Locale::ZhCn => "输入已结束，演示到此为止。最后一张卡片没有得到答复，卡片上的操作都没有执行。",
     }
 }

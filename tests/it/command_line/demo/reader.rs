@@ -68,7 +68,7 @@ async fn words_of_the_readers_own_are_sent() {
     terminal.shows("U0LIN: 取消").await;
     let (code, shown) = terminal.ends().await;
     assert_eq!(code, 0, "{shown}");
-    assert!(shown.contains("cancelled in "), "{shown}");
+    assert!(shown.contains("已取消，用时 "), "{shown}");
     assert!(is_empty(folder.path()));
 }
 
@@ -105,7 +105,10 @@ async fn the_reader_may_leave() {
         terminal.types(key).await;
         let (code, shown) = terminal.ends().await;
         assert_eq!(code, status, "{shown}");
-        assert!(shown.contains(words) && !shown.contains("objections"), "{shown}");
+        assert!(
+            shown.contains(words) && !shown.contains("model calls") && !shown.contains("调用模型"),
+            "{shown}"
+        );
         assert!(is_empty(folder.path()), "{shown}");
     }
 }

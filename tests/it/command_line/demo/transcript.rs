@@ -12,7 +12,7 @@ const PAGES: [(&str, &str); 2] = [("en-US", "README.md"), ("zh-CN", "README.zh-C
 const BEGIN: &str = "<!-- demo: scripts/transcript writes this -->\n```\n";
 const END: &str = "```\n<!-- /demo -->";
 /// Above the rows of a card that are new.
-const REPAINTED: &str = "  card repainted:";
+const REPAINTED: [&str; 2] = ["  card repainted:", "  卡片已更新："];
 
 fn path(page: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(page)
@@ -23,20 +23,23 @@ fn path(page: &str) -> PathBuf {
 fn settled(run: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut rows: Vec<&str> = Vec::new();
+    let mut repainted = "";
     for line in run.trim().lines() {
         if let Some(row) = line.strip_prefix("    ") {
             match rows.iter_mut().find(|known| stateless(known) == stateless(row)) {
                 Some(known) => *known = row,
                 None => rows.push(row),
             }
-        } else if line != REPAINTED && !line.starts_with("  Countersign: (") {
+        } else if REPAINTED.contains(&line) {
+            repainted = line;
+        } else if !line.starts_with("  Countersign: (") {
             lines.push(line.to_owned());
         }
     }
     // Before the answer, with the empty line that it begins with.
     let answer = lines.iter().rposition(|line| line == "Countersign:").expect("an answer") - 1;
     let rows = rows.iter().map(|row| format!("    {row}"));
-    lines.splice(answer..answer, [REPAINTED.to_owned()].into_iter().chain(rows));
+    lines.splice(answer..answer, [repainted.to_owned()].into_iter().chain(rows));
     lines.join("\n") + "\n"
 }
 
@@ -63,6 +66,8 @@ fn timeless(text: &str) -> String {
     let varies = |at: usize| {
         (at > 1 && word(at - 2).ends_with("completed") && word(at - 1) == "in")
             || (word(at + 1), word(at + 2)) == ("calls", "to")
+            || (at > 0 && word(at - 1) == "接口")
+            || word(at + 1).starts_with("秒：")
             || [at + 1, at + 2].iter().any(|next| word(*next).starts_with("UTC"))
     };
     let words = words.iter().enumerate().map(|(at, word)| if varies(at) { "…" } else { word });
