@@ -3,22 +3,22 @@
 
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
-# The dependencies in a layer of their own, which is made again only when they change: a package without any code needs them all.
+# Builds the dependencies in a layer of their own: the packages have no code yet. Docker repeats it only after a change of a manifest.
 COPY Cargo.toml Cargo.lock ./
 COPY crates/agent/Cargo.toml crates/agent/
 COPY crates/build-once/Cargo.toml crates/build-once/
 COPY crates/gateway/Cargo.toml crates/gateway/
 COPY crates/playground/Cargo.toml crates/playground/
 RUN for package in agent build-once gateway playground; do mkdir -p crates/$package/src && touch crates/$package/src/lib.rs; done \
-    && mkdir -p src examples/played_slack benches \
-    && for main in src/main.rs examples/played_slack/main.rs benches/agent.rs; do echo 'fn main() {}' >"$main"; done \
+    && mkdir -p src examples/played_slack benches crates/agent/examples \
+    && for main in src/main.rs examples/played_slack/main.rs benches/agent.rs crates/agent/examples/mcp.rs; do echo 'fn main() {}' >"$main"; done \
     && cargo build --profile dist --locked -p countersign
 COPY crates crates
 COPY src src
 COPY templates templates
 COPY migrations migrations
 COPY samples samples
-# Younger than what was built from the empty packages, or cargo would take them for it.
+# Newer than the build of the empty packages; otherwise cargo would keep that build.
 RUN touch src/main.rs crates/*/build.rs crates/*/src/lib.rs && cargo build --profile dist --locked -p countersign && mkdir data
 
 # The same Debian, for its C library. Nothing is installed: the program is linked with that library alone.

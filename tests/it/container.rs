@@ -89,11 +89,31 @@ fn what_is_built_is_copied() {
     for needed in ["crates", "templates", "migrations", "samples"] {
         assert!(copied.iter().any(|path| path == needed), "{needed} is not copied");
     }
+    // cargo refuses a package whose manifest names an example or a bench that is not there.
     let empty = &all("RUN")[0];
-    for line in read("Cargo.toml").lines().filter(|line| line.starts_with("name = ")).skip(1) {
-        let name = line.trim_start_matches("name = ").trim_matches('"');
-        assert!(empty.contains(&format!("/{name}")), "the empty package has no {name}");
+    for manifest in folders.iter().filter(|path| path.ends_with("Cargo.toml")) {
+        let folder = manifest.trim_end_matches("Cargo.toml");
+        for (kind, name) in named_targets(&read(manifest)) {
+            assert!(
+                empty.contains(&format!("{folder}{kind}/{name}")),
+                "the empty package has no {folder}{kind}/{name}"
+            );
+        }
     }
+}
+
+/// The examples and benches that a manifest names: their folder, and their name.
+fn named_targets(manifest: &str) -> Vec<(&'static str, String)> {
+    let named = manifest.split("\n[[").skip(1).filter_map(|table| {
+        let kind = match table.split("]]").next()? {
+            "example" => "examples",
+            "bench" => "benches",
+            _ => return None,
+        };
+        let name = table.lines().find_map(|line| line.strip_prefix("name = "))?;
+        Some((kind, name.trim_matches('"').to_owned()))
+    });
+    named.collect()
 }
 
 /// design 5: one port everywhere: the image's configuration, EXPOSE, the health check, what compose publishes.
