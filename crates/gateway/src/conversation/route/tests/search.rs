@@ -9,6 +9,10 @@
 mod machine;
 
 use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use machine::{Fault, Machine, Move, State};
 
@@ -19,46 +23,50 @@ const EVENTS: u32 = 8;
 const FEWER_EVENTS: u32 = 6;
 
 /// States by what they cost, each with the one before it and the step in between.
-type Seen = HashMap<State, (u32, Option<(State, Move)>)>;
+type Seen = HashMap<Rc<State>, (u32, Option<(Rc<State>, Move)>)>;
 
 /// Finds every state; gives how many, or the first violation with the way to it.
 fn search(machine: &Machine) -> Result<usize, String> {
-    let start = State::new(machine.kind);
-    let mut seen: Seen = HashMap::from([(start.clone(), (0, None))]);
-    let mut queue = VecDeque::from([start]);
-    while let Some(state) = queue.pop_front() {
-        let (cost, _) = seen[&state];
+    let start = Rc::new(State::new(machine.kind));
+    let mut seen: Seen = HashMap::from([(Rc::clone(&start), (0, None))]);
+    let mut queue = VecDeque::from([(start, 0)]);
+    while let Some((state, cost)) = queue.pop_front() {
+        // It was met again by a cheaper way.
+        if cost > seen[&state].0 {
+            continue;
+        }
         for step in machine.moves(&state) {
             let next_cost = cost + u32::from(!step.is_free());
             if next_cost > machine.events {
                 continue;
             }
             let next = machine.after(&state, &step);
-            if seen.get(&next).is_some_and(|(known, _)| *known <= next_cost) {
+            if next == *state || seen.get(&next).is_some_and(|(known, _)| *known <= next_cost) {
                 continue;
             }
+            let next = Rc::new(next);
             let wrong = machine.broken(&state, &next).or_else(|| machine.stuck(&next));
-            seen.insert(next.clone(), (next_cost, Some((state.clone(), step))));
+            seen.insert(Rc::clone(&next), (next_cost, Some((Rc::clone(&state), step))));
             if let Some(wrong) = wrong {
                 return Err(format!("{wrong}\n{}", way(&seen, next)));
             }
             // What is free comes first, so that each state is met by its cheapest way.
             if next_cost == cost {
-                queue.push_front(next);
+                queue.push_front((next, next_cost));
             } else {
-                queue.push_back(next);
+                queue.push_back((next, next_cost));
             }
         }
     }
     Ok(seen.len())
 }
 
-fn way(seen: &Seen, end: State) -> String {
+fn way(seen: &Seen, end: Rc<State>) -> String {
     let mut lines = vec![format!("{end:?}")];
     let mut at = end;
     while let Some((_, Some((before, step)))) = seen.get(&at) {
         lines.push(format!("{step:?}"));
-        at = before.clone();
+        at = Rc::clone(before);
     }
     lines.reverse();
     lines.join("\n")
@@ -95,13 +103,23 @@ fn machines() -> Vec<Machine> {
 /// decided; and from every state the processes by themselves come to one in which nobody waits for nothing.
 #[test]
 fn no_gate_is_stuck_or_double() {
-    let mut states = 0;
-    for machine in machines() {
-        match search(&machine) {
-            Ok(found) => states += found,
-            Err(wrong) => panic!("{:?}, quorum {}, {:?}: {wrong}", machine.kind, machine.quorum, machine.approvers),
+    let machines = Mutex::new(machines());
+    let next = || machines.lock().unwrap().pop();
+    let states = AtomicUsize::new(0);
+    let work = || {
+        while let Some(machine) = next() {
+            match search(&machine) {
+                Ok(found) => states.fetch_add(found, Ordering::Relaxed),
+                Err(wrong) => panic!("{:?}, quorum {}, {:?}: {wrong}", machine.kind, machine.quorum, machine.approvers),
+            };
         }
-    }
+    };
+    thread::scope(|threads| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            threads.spawn(work);
+        }
+    });
+    let states = states.into_inner();
     assert!(states > 10_000, "only {states} states: the search does not reach what it is for");
 }
 
