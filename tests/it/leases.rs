@@ -42,7 +42,7 @@ fn runner(store: &Store, asked: &Arc<Semaphore>) -> Runner {
         settings: Settings::new(cards::live()),
         clock: store.clock.clone(),
         ids: Ids::random(),
-        templates: Arc::new(countersign_gateway::template::load(None).unwrap()),
+        templates: countersign_gateway::template::load(None).unwrap(),
         tools: Arc::new(Toolbox::new(Vec::new(), &BTreeMap::new())),
         surroundings: None,
         models: Arc::new(move |_| Arc::clone(&model)),

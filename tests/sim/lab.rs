@@ -14,7 +14,7 @@ use super::stage::{Pacer, Scene, unpaced};
 use super::words::{BOT, place};
 
 static TEMPLATES: LazyLock<Arc<Templates>> =
-    LazyLock::new(|| Arc::new(countersign_gateway::template::load(None).expect("the embedded templates are sound")));
+    LazyLock::new(|| countersign_gateway::template::load(None).expect("the embedded templates are sound"));
 
 /// Rows of lives, children first.
 const TABLES: [&str; 13] = [

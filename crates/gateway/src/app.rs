@@ -106,6 +106,9 @@ pub enum StartError {
     /// A tool cannot be set up.
     #[error(transparent)]
     Tools(#[from] ToolboxError),
+    /// The settings ask for the demo model, and [`Parts::demo`] brings none.
+    #[error("model.provider: demo is not part of this program; choose openai or anthropic")]
+    NoDemo,
     /// No HTTP client: TLS roots or proxy settings of this machine.
     #[error("cannot set up the HTTP client: {0}")]
     Http(String),
@@ -132,11 +135,19 @@ pub struct Running {
 /// # Errors
 /// See [`StartError`]; nothing keeps running then.
 pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, StartError> {
-    let templates = Arc::new(crate::template::load(boot.templates.as_deref())?);
+    let templates = crate::template::load(boot.templates.as_deref())?;
     let tools = match parts.tools {
         Some(tools) => tools,
         None => toolbox(&boot, &countersign_agent::tools::Reach::default())?,
     };
+    let asks_for_demo = live
+        .models
+        .values()
+        .chain([&live.model])
+        .any(|model| model.provider == Provider::Demo);
+    if asks_for_demo && parts.model.is_none() && parts.demo.is_none() {
+        return Err(StartError::NoDemo);
+    }
     // The port first: a second start of the same configuration then fails before it touches anything.
     let (listener, addr) = listen(boot.server.bind).await?;
     let http = Http::new()?;
@@ -391,7 +402,6 @@ fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>, de
 fn pick(live: &ModelLive, http: &Http, demo: Option<&Arc<dyn ChatModel>>) -> Arc<dyn ChatModel> {
     match demo {
         Some(demo) if live.provider == Provider::Demo => Arc::clone(demo),
-        // Without a demo model the configuration's check refuses `demo`.
         _ => Arc::new(Remote::new(http.for_url(&live.base_url), live)),
     }
 }

@@ -1,11 +1,10 @@
 //! The wording as it is delivered.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use countersign_agent::template::Templates;
 
-/// Loaded once: all tests read, none writes.
+/// Read once a process.
 pub fn templates() -> Arc<Templates> {
-    static LOADED: LazyLock<Arc<Templates>> = LazyLock::new(|| Arc::new(countersign_gateway::template::load(None).unwrap()));
-    Arc::clone(&LOADED)
+    countersign_gateway::template::load(None).unwrap()
 }

@@ -12,7 +12,7 @@ pub(super) mod support {
     pub mod printed;
 }
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Complexity, Decision, DecisionKind, DeclaredCall,
@@ -27,7 +27,7 @@ use countersign_playground::{check_card, check_message as check_slack};
 
 use super::{BlockSet, card_page, lark_card, slack_message};
 
-pub(super) static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| crate::template::load(None).unwrap());
+pub(super) static TEMPLATES: LazyLock<Arc<Templates>> = LazyLock::new(|| crate::template::load(None).unwrap());
 
 /// `text` is what was agreed: the snapshot `name` beside these tests.
 pub(super) fn agreed(name: &str, text: &str) {
