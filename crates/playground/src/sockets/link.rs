@@ -28,6 +28,8 @@ struct Ends {
     waiting: Mutex<BTreeMap<String, Waiting>>,
     /// Pongs of the WebSocket protocol that came.
     pongs: AtomicUsize,
+    /// Events that were not acknowledged yet when the last pong came.
+    waited_at_pong: AtomicUsize,
     /// The connection is gone, or is to go at once.
     over: CancellationToken,
 }
@@ -82,6 +84,12 @@ impl Link {
     #[must_use]
     pub fn pongs(&self) -> usize {
         self.0.pongs.load(Ordering::Relaxed)
+    }
+
+    /// How many events were not acknowledged yet when the gateway answered the last ping.
+    #[must_use]
+    pub fn waited_at_pong(&self) -> usize {
+        self.0.waited_at_pong.load(Ordering::Relaxed)
     }
 
     /// Can events go over it? One that was cut is known for a moment longer.
@@ -142,6 +150,7 @@ impl Line {
         let link = Link(Arc::new(Ends {
             orders: sender,
             waiting: Mutex::default(),
+            waited_at_pong: AtomicUsize::default(),
             pongs: AtomicUsize::default(),
             over: all.child_token(),
         }));
@@ -227,6 +236,7 @@ impl Line {
 
     async fn hear(&mut self, message: Message) -> Result<(), Over> {
         if matches!(message, Message::Pong(_)) {
+            self.link.0.waited_at_pong.store(self.link.waiting().len(), Ordering::Relaxed);
             self.link.0.pongs.fetch_add(1, Ordering::Relaxed);
         }
         // The WebSocket library answers these three.
