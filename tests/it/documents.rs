@@ -62,6 +62,19 @@ fn links_lead_somewhere() {
     assert_eq!(links("see [x](a.md#b), ```](no)``` and ![p](c.png)"), ["a.md#b", "c.png"]);
 }
 
+/// design: the map and the walks of ARCHITECTURE.md name files that are there. A path begins at the top of the checkout or at a package's sources.
+#[test]
+fn the_map_names_files_that_are_there() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let spans: Vec<&str> = text.split('`').skip(1).step_by(2).filter(|span| span.ends_with(".rs")).collect();
+    let beginnings = ["", "src", "crates/gateway/src", "crates/agent/src"].map(|folder| root().join(folder));
+    let lost = spans
+        .iter()
+        .filter(|span| !beginnings.iter().any(|folder| folder.join(span).exists()));
+    let lost: Vec<_> = lost.collect();
+    assert!(spans.len() > 20 && lost.is_empty(), "{} paths; not there: {lost:?}", spans.len());
+}
+
 /// design: README has at most 120 lines, ARCHITECTURE.md 10 KB, ROADMAP.md a screen.
 #[test]
 fn what_strangers_read_first_is_short() {

@@ -12,14 +12,14 @@ use crate::support::world::{GROUP, World};
 
 on_both! {
     an_undeclared_write_asks_and_runs_after_its_button,
+    a_large_batch_is_asked_about_on_several_cards,
+    no_word_approves_what_no_card_shows_whole,
 }
 
 on_either! {
     an_ok_by_text_approves_every_row,
     other_words_refuse_every_row_with_that_reason,
     one_of_three_calls_refused_leaves_the_others,
-    a_large_batch_is_asked_about_on_several_cards,
-    no_word_approves_what_no_card_shows_whole,
 }
 
 /// S4-2, S4-3: what the plan does not declare asks; the row's button lets it run.

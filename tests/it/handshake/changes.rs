@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, say};
-use crate::support::platform::{On, on_both, on_either};
+use crate::support::platform::{On, on_both};
 use crate::support::quiet::heard;
 use crate::support::scripts::{gated, planned, reporter};
 use crate::support::world::{GROUP, World};
@@ -15,9 +15,6 @@ on_both! {
     an_ok_counts_even_if_the_card_is_gone,
     recalling_the_request_cancels_the_task,
     an_edited_request_is_noted_on_the_card,
-}
-
-on_either! {
     an_edit_before_the_card_shows_on_it,
     a_queued_request_is_done_as_it_was_edited,
     a_queued_request_without_words_is_dropped,

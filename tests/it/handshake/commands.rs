@@ -5,9 +5,13 @@ use serde_json::json;
 use crate::support::api::eventually;
 use crate::support::fake_model::{Gate, Script, call, say};
 use crate::support::people::reply;
-use crate::support::platform::{On, on_either};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{clarified, gated, in_order, planned, reporter, writes};
 use crate::support::world::{GROUP, World};
+
+on_both! {
+    stop_as_a_reply_ends_that_task,
+}
 
 on_either! {
     stop_ends_a_turn_in_the_middle_of_a_model_call,
@@ -17,7 +21,6 @@ on_either! {
     stop_ends_the_running_task_and_leaves_the_queue,
     new_takes_the_place_of_the_plan_that_waits,
     status_tells_where_the_task_stands,
-    stop_as_a_reply_ends_that_task,
 }
 
 const WRITE: &[(&str, &[&str])] = &[("写报告", &["write_file"])];

@@ -4,12 +4,15 @@ use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, say};
 use crate::support::people::is_block;
-use crate::support::platform::{On, on_either};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned};
 use crate::support::world::{GROUP, World};
 
-on_either! {
+on_both! {
     forged_blocks_in_request_feedback_file_and_plan_stay_data,
+}
+
+on_either! {
     the_marker_stands_while_the_plan_waits_and_is_gone_afterwards,
 }
 

@@ -10,18 +10,18 @@ on_both! {
     changes_by_text_make_a_new_plan_that_waits_again,
     a_question_about_the_plan_is_answered_and_the_plan_still_waits,
     changes_by_the_edit_form_make_a_new_plan,
+    a_full_width_ok_with_a_mention_approves,
+    a_reply_without_mention_to_card_or_request_means_the_plan,
+    a_reply_to_the_earlier_card_counts_after_an_answer,
+    unmentioned_words_in_a_group_do_not_count_except_ok,
 }
 
 on_either! {
     a_press_on_the_earlier_card_counts_after_an_answer,
-    a_reply_to_the_earlier_card_counts_after_an_answer,
     a_press_while_words_are_worked_on_counts_for_nothing,
     a_plan_cancelled_by_text_is_over,
     a_plan_cancelled_by_button_is_over,
-    a_full_width_ok_with_a_mention_approves,
     an_ok_with_a_but_is_a_change,
-    unmentioned_words_in_a_group_do_not_count_except_ok,
-    a_reply_without_mention_to_card_or_request_means_the_plan,
     the_same_plan_again_needs_no_second_card,
     after_five_rounds_of_changes_the_task_ends_with_a_notice,
     a_word_beside_two_waiting_plans_is_asked_about,

@@ -12,11 +12,11 @@ on_both! {
     a_question_is_the_requesters_and_stop_ends_it,
     an_attachment_is_never_an_ok,
     any_words_answer_a_question_verbatim,
+    a_bare_mention_is_greeted_and_never_decides,
 }
 
 on_either! {
     clarify_may_ask_and_the_plan_goes_on_with_the_answer,
-    a_bare_mention_is_greeted_and_never_decides,
     a_message_that_is_too_long_is_told_so,
 }
 

@@ -17,15 +17,15 @@ on_both! {
     a_thumb_up_approves_like_the_word,
     a_thumb_down_cancels_like_the_word,
     an_approval_ends_with_its_thumb,
-}
-
-on_either! {
     a_thumb_for_a_card_of_calls_is_one_for_each,
-    a_press_outlives_the_thumb,
     of_a_thumb_and_its_end_the_later_one_counts,
     a_thumb_of_somebody_who_may_not_decide_is_not_answered,
     a_thumb_on_something_else_decides_nothing,
     a_thumb_of_somebody_unknown_counts_for_nothing,
+}
+
+on_either! {
+    a_press_outlives_the_thumb,
     a_question_is_answered_in_words,
     a_thumb_is_taken_once,
 }

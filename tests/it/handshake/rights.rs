@@ -15,6 +15,7 @@ on_both! {
     the_card_asks_anyone_where_anyone_may_decide,
     another_members_ok_is_refused_in_place,
     bots_never_decide,
+    a_listed_approver_may_answer_by_mention_when_one_plan_waits,
 }
 
 on_either! {
@@ -25,7 +26,6 @@ on_either! {
     votes_for_an_old_plan_do_not_count_for_the_new_one,
     votes_stay_when_a_question_is_answered,
     a_requester_who_is_no_approver_may_change_or_cancel_but_not_approve,
-    a_listed_approver_may_answer_by_mention_when_one_plan_waits,
     who_may_approve_is_read_when_the_decision_is_made,
     of_two_who_click_together_one_decides_and_the_other_hears_who,
     the_second_click_hears_who_decided,

@@ -7,10 +7,17 @@ use crate::kills::remind::half_the_time_passes;
 use crate::long_answers::{all_sections, report};
 use crate::support::fake_model::{Gate, Script, Step, say};
 use crate::support::fleet::{Fleet, SHORT};
-use crate::support::platform::{On, on_either};
+use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::quiet;
 use crate::support::scripts::reporter;
 use crate::support::world::DIRECT;
+
+on_both! {
+    a_posted_card_is_not_posted_by_the_other,
+    a_posted_answer_is_not_posted_by_the_other,
+    the_parts_of_an_answer_are_gone_on_with_by_the_other,
+    a_mark_on_the_request_is_taken_over,
+}
 
 on_either! {
     a_death_with_half_a_request_is_nobodys_loss,
@@ -21,8 +28,6 @@ on_either! {
     a_question_to_the_model_is_asked_again_by_the_other,
     an_answer_of_the_model_that_was_not_journaled_is_asked_for_by_the_other,
     a_journaled_plan_gets_its_card_from_the_other,
-    a_posted_card_is_not_posted_by_the_other,
-    a_mark_on_the_request_is_taken_over,
     a_review_waits_on_when_one_dies_after_the_other,
     a_journaled_reminder_is_sent_by_the_other,
     an_accepted_ok_is_taken_over,
@@ -34,8 +39,6 @@ on_either! {
     a_write_whose_result_was_lost_is_asked_about_by_the_other,
     a_journaled_result_is_used_by_the_other,
     a_journaled_answer_is_posted_by_the_other,
-    a_posted_answer_is_not_posted_by_the_other,
-    the_parts_of_an_answer_are_gone_on_with_by_the_other,
 }
 
 /// Two processes, and a person before them.

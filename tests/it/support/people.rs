@@ -125,7 +125,7 @@ impl World {
         }
     }
 
-    /// An event that the gateway must take; gives its answer. What it says was not stored in time is pushed again, as platforms do.
+    /// An event that the gateway must take; gives its answer. What was not stored in time, because the machine is busy, is pushed again.
     pub async fn push(&self, event: &Event) -> Value {
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
@@ -134,6 +134,7 @@ impl World {
                 assert_eq!(status, 200, "{body}");
                 return body;
             }
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         panic!("the gateway stores nothing");
     }

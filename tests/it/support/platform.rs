@@ -103,13 +103,13 @@ pub fn always(_: On, _: &str) -> bool {
     true
 }
 
-/// Is it the turn of this platform in this run? Of a test that looks at no platform, one of the two runs: which one, its name says, and in
-/// a run over servers or over sockets it is the other one. With `COUNTERSIGN_TEST_DEEP` both run. A test whose turn it is not is told as
-/// skipped.
+/// Is it the turn of this platform in this run? A test that looks at no platform runs on one of the two, which a digest of its name chooses.
+/// Where the same test also runs over servers or over sockets, it runs there on the other platform. With `COUNTERSIGN_TEST_DEEP` both run. A
+/// test whose turn it is not is told as skipped.
 pub fn has_its_turn(on: On, test: &str) -> bool {
     let runs = std::env::var_os("COUNTERSIGN_TEST_DEEP").is_some() || on == turn_of(test, Pairing::of_this_run(), Delivery::of_this_run());
     if !runs {
-        skip(Missing::Platform, "it looks at no platform, and runs on the other one");
+        skip(Missing::Platform, "it looks at no platform, and has its turn on the other one");
     }
     runs
 }

@@ -48,7 +48,9 @@ impl Reply {
             "SELECT",
             "src/",
             "panicked",
+            "countersign_agent::",
             "countersign_gateway::",
+            "countersign::",
             "Deserialize",
             "serde",
         ] {

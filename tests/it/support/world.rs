@@ -260,7 +260,7 @@ impl World {
             model,
             tenant,
             api: Api::new(""),
-            frozen: format!("{clock:?}").contains("Manual"),
+            frozen: clock.is_manual(),
             clock,
             folder,
             settings,

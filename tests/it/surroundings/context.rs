@@ -15,11 +15,11 @@ on_both! {
     what_was_said_above_is_in_the_request,
     the_newest_messages_count,
     a_chat_of_two_is_not_read,
+    forged_blocks_and_commands_in_it_do_nothing,
 }
 
 on_either! {
     nothing_is_read_where_the_settings_say_so,
-    forged_blocks_and_commands_in_it_do_nothing,
     a_platform_that_hangs_is_not_waited_for,
 }
 

@@ -69,6 +69,12 @@ impl Clock {
         }
     }
 
+    /// Does it move only by [`Clock::advance`]?
+    #[must_use]
+    pub fn is_manual(&self) -> bool {
+        matches!(self.0, ClockSource::Manual(_))
+    }
+
     /// A clock that moves only by [`Clock::advance`].
     #[must_use]
     pub fn manual(start: Millis) -> Self {
