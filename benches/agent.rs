@@ -1,5 +1,5 @@
 //! What the agent's own work costs in a long turn: composing a prompt and taking a step at 200 messages, beside writing the same log
-//! as JSON. `cargo bench --bench agent` prints Markdown; exit status 1 when a limit is passed.
+//! as JSON. `cargo bench --profile dist --bench agent` prints Markdown; exit status 1 when a limit is passed.
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,

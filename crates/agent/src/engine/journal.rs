@@ -1,6 +1,6 @@
 //! What a turn is written to, and where people's words come from: all that the engine needs of a memory.
 //!
-//! The gateway's ledger is one implementation (`src/lanes/ledger.rs`), a `Notebook` in memory the other: the library needs no SQL and has no
+//! The gateway's ledger is one implementation (`crates/gateway/src/lanes/ledger.rs`), a `Notebook` in memory the other: the library needs no SQL and has no
 //! second engine.
 
 use crate::domain::SignalKind;

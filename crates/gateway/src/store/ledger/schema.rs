@@ -19,7 +19,8 @@ struct Files;
 static MIGRATIONS: LazyLock<Migrator> =
     LazyLock::new(|| Migrator::with_migrations(Files::iter().filter_map(|name| migration(&name)).collect()));
 
-/// The migration in a file `VERSION_DESCRIPTION.sql`, named and hashed as sqlx does it: databases keep both.
+/// The migration in a file `VERSION_DESCRIPTION.sql`, named and hashed as sqlx does it: databases keep both. Another file is none; a test
+/// sees to it that there is no such file. All migrations run in a transaction.
 fn migration(name: &str) -> Option<Migration> {
     let (version, description) = name.strip_suffix(".sql")?.split_once('_')?;
     let sql = String::from_utf8(Files::get(name)?.data.into_owned()).ok()?;
@@ -101,5 +102,23 @@ fn unmigrated(error: MigrateError) -> StoreError {
         MigrateError::Dirty(version) => StoreError::Unusable(format!("migration {version} is half applied")),
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
         other => StoreError::Unusable(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// design: each file of `migrations/` is a migration, and none asks to run outside of a transaction.
+    #[test]
+    fn every_file_is_a_migration() {
+        let files: Vec<_> = Files::iter().collect();
+        assert!(files.len() > 10, "{files:?}");
+        assert_eq!(MIGRATIONS.iter().count(), files.len(), "{files:?}");
+        assert!(
+            MIGRATIONS
+                .iter()
+                .all(|migration| !migration.sql.as_str().starts_with("-- no-transaction"))
+        );
     }
 }
