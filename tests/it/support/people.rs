@@ -1,12 +1,12 @@
 //! What people do in a world besides talking, and how a test sees that nothing more is to come.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use countersign_agent::domain::{Millis, Thumb};
 use countersign_playground::{Event, Posted, Sealed, Sockets, Words};
 use serde_json::{Value, json};
 
-use super::api::{PATIENCE, eventually};
+use super::api::eventually;
 use super::deliveries::Delivery;
 use super::fake_model::Script;
 use super::heard::Heard;
@@ -125,18 +125,17 @@ impl World {
         }
     }
 
-    /// An event that the gateway must take; gives its answer. What was not stored in time, because the machine is busy, is pushed again.
+    /// Pushes an event that the gateway must take, and gives its answer. An event that a busy machine did not store in time is pushed again.
     pub async fn push(&self, event: &Event) -> Value {
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
+        let taken = || async {
             let (status, body) = self.tenant.post(&self.tenant.seal(event)).await.unwrap();
-            if !NOT_STORED.contains(&status) {
-                assert_eq!(status, 200, "{body}");
-                return body;
+            if NOT_STORED.contains(&status) {
+                return None;
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("the gateway stores nothing");
+            assert_eq!(status, 200, "{body}");
+            Some(body)
+        };
+        eventually("an event that is stored", taken).await
     }
 
     /// An event that the gateway cannot read. As a request it is refused. Over a socket it is acknowledged, or it would come again.
