@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use countersign_gateway::app::{self, Parts, StartError};
+use countersign_gateway::config::{self, Loaded};
 use countersign_playground::Fault;
 use serde_json::Value;
 
@@ -24,6 +26,24 @@ on_both! {
 
 on_either! {
     a_known_identity_is_not_waited_for_again,
+}
+
+/// design: a program that brings no demo model refuses `provider: demo` at the start, and says what to choose.
+#[tokio::test]
+async fn without_a_demo_model_the_demo_is_refused() {
+    app::install_crypto();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = [
+        ("SERVER__BIND", String::from("127.0.0.1:0")),
+        ("MODEL__PROVIDER", String::from("demo")),
+        ("STORE__DATABASE_URL", format!("sqlite://{}", folder.path().join("a.db").display())),
+    ];
+    let env = settings.map(|(key, value)| (format!("COUNTERSIGN__{key}"), value));
+    let empty = tempfile::NamedTempFile::new().unwrap();
+    let Loaded { boot, live, .. } = config::load(Some(empty.path()), env.into_iter()).unwrap();
+    let refused = Box::pin(app::start(boot, live, Parts::default())).await.unwrap_err();
+    assert!(matches!(refused, StartError::NoDemo), "{refused}");
+    assert!(refused.to_string().contains("choose openai or anthropic"), "{refused}");
 }
 
 /// Well under the grace, well over what a loaded machine needs.
