@@ -214,16 +214,16 @@ impl Show {
     async fn asked(&mut self, turn: &Value) -> anyhow::Result<Option<Asked>> {
         let Some(gate) = turn["gate"]["id"].as_str() else { return Ok(None) };
         let is_answered = self.answered.iter().any(|known| known == gate);
-        // A `/new` has closed the gate when its task begins, a moment later; other words may have decided nothing.
+        // A `/new` closes the gate a moment after it was sent. Other words, such as `/status`, may have left it open.
         if is_answered && (self.reader.is_none() || self.replaces) {
             return Ok(None);
         }
-        // A card that was not sent yet waits in the outbox.
+        // The gate's card may still wait in the outbox.
         if !self.is_idle(&["outbox"]).await? {
             return Ok(None);
         }
         let chat = self.scene.stage().snapshot();
-        // What came since the last look is printed first.
+        // The next look prints what is new in the chat; the reader answers after that.
         if changes(&chat) > self.seen {
             return Ok(None);
         }
