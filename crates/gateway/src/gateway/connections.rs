@@ -304,11 +304,22 @@ impl Report {
 }
 
 /// Serves `router` on `listener` until `stop`; then open requests are answered, and it returns when the last connection is closed.
-pub async fn serve(listener: TcpListener, router: Router, max_connections: usize, clock: Clock, stop: CancellationToken) {
+/// How many connections it takes is settled at the call, not when the future is first polled.
+pub fn serve(
+    listener: TcpListener,
+    router: Router,
+    max_connections: usize,
+    clock: Clock,
+    stop: CancellationToken,
+) -> impl Future<Output = ()> + Send {
     let places = Arc::new(Places {
         limit: limit(max_connections),
         open: Mutex::default(),
     });
+    serve_at(places, listener, router, clock, stop)
+}
+
+async fn serve_at(places: Arc<Places>, listener: TcpListener, router: Router, clock: Clock, stop: CancellationToken) {
     let report = Arc::new(Report {
         refusals: Refusals::default(),
         clock,
