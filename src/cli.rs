@@ -108,7 +108,7 @@ struct ManifestArgs {
     /// Events come over sockets that the gateway opens: no public address is needed
     #[arg(long)]
     socket: bool,
-    /// Events come by webhook: where the platform reaches the gateway, for example https://bot.example.com
+    /// Events come by webhook, to this public https address of the gateway
     #[arg(long, value_name = "URL", value_parser = manifest::public_url)]
     public_url: Option<String>,
 }
