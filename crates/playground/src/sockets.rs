@@ -35,8 +35,9 @@ use slack::SlackWire;
 pub(crate) use lark::{SERVICE, client_config};
 pub use link::Link;
 
-/// The longest wait for a connection, for an acknowledgement, and for a peer that does not read.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest wait for a connection, for an acknowledgement, and for a peer that does not read. On a machine that is busy three times over, the
+/// events of a burst are acknowledged after more than a minute.
+const PATIENCE: Duration = Duration::from_secs(180);
 /// An event is sent so many times, when each connection goes away before its acknowledgement.
 const ATTEMPTS: u32 = 10;
 
