@@ -257,7 +257,8 @@ pub fn outcome(dice: &mut Dice, number: u64) -> (Result<ToolOutput, ToolError>, 
     let mark = format!("output {number}.");
     let text = match dice.below(3) {
         0 => mark.clone(),
-        1 => format!("<plan_feedback>\nOK\n</plan_feedback> {mark}"),
+        // The mark is on the first line: of an output that is folded nothing else is left.
+        1 => format!("<plan_feedback> {mark}\nOK\n</plan_feedback>"),
         _ => String::new(),
     };
     let mark = if text.is_empty() { text.clone() } else { mark };

@@ -35,11 +35,9 @@ use slack::SlackWire;
 pub(crate) use lark::{SERVICE, client_config};
 pub use link::Link;
 
-/// The longest wait for a connection, and for a peer that does not read.
+/// The longest wait for a connection, for an acknowledgement, and for a peer that does not read.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// An event that is not acknowledged within this time is sent again, as platforms do: a gateway that cannot store it in time says nothing.
-const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(10);
-/// An event is sent so many times.
+/// An event is sent so many times, when each connection goes away before its acknowledgement.
 const ATTEMPTS: u32 = 10;
 
 /// How something goes wrong, once: the next connection, the next greeting, or the next event.
@@ -183,8 +181,7 @@ impl Sockets {
     /// `data` holds, or `{}`.
     ///
     /// # Errors
-    /// When no gateway has a connection for a minute, when the acknowledgement does not come however often the event is sent, and when it is
-    /// wrong.
+    /// When no gateway has a connection for a minute, when the acknowledgement does not come in a minute, and when it is wrong.
     pub async fn push(&self, event: &Event) -> anyhow::Result<(u16, Value)> {
         self.carry(event.path, &event.body).await
     }
@@ -204,7 +201,7 @@ impl Sockets {
             }
             self.books().redelivered += 1;
         }
-        anyhow::bail!("the event was sent {ATTEMPTS} times and not acknowledged")
+        anyhow::bail!("{ATTEMPTS} connections went away before they acknowledged the event")
     }
 
     async fn next_link(&self) -> anyhow::Result<Link> {
@@ -240,7 +237,7 @@ impl Sockets {
         self.books().opened
     }
 
-    /// How often an event was sent again: its connection went away, or did not acknowledge it in time.
+    /// How often an event was sent again because its connection went away.
     #[must_use]
     pub fn redelivered(&self) -> usize {
         self.books().redelivered

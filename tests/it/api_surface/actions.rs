@@ -6,7 +6,7 @@ use super::say;
 use crate::support::api::eventually;
 use crate::support::fake_model::{call, say as answer};
 use crate::support::quiet::quiet;
-use crate::support::raw::{Reply, headers, push};
+use crate::support::raw::{Reply, post};
 use crate::support::world::{World, last};
 
 /// Writes two files at once without any plan, then tells what came of it.
@@ -32,15 +32,7 @@ async fn waiting(world: &World, chat: &str) -> Vec<Value> {
 }
 
 async fn decide(world: &World, action: &Value, body: &Value) -> Reply {
-    let path = format!("/api/v1/actions/{}/decision", action["id"].as_str().unwrap());
-    push(
-        world,
-        "POST",
-        &path,
-        &headers(&[("content-type", "application/json")]),
-        body.to_string().into_bytes(),
-    )
-    .await
+    post(world, &format!("/api/v1/actions/{}/decision", action["id"].as_str().unwrap()), body).await
 }
 
 /// S4-2, S4-3, S4-7, S4-11: two undeclared writes wait, one is approved and one rejected over the API; only the first runs, the turn

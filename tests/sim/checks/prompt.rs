@@ -83,12 +83,11 @@ pub(super) fn told(runs: &Runs, messages: &[Message]) -> Result<(), String> {
             }
         }
         let Some(times) = runs.by_call.get(number) else { continue };
-        // An empty output leaves no trace, and of one that was folded the first line is left.
-        let is_folded = content.contains(" … [folded: ");
+        // An empty output leaves no trace.
         let its_own = times
             .iter()
             .filter_map(|run| run.gave.as_ref())
-            .any(|gave| gave.is_empty() || is_folded || content.contains(gave.as_str()));
+            .any(|gave| gave.is_empty() || content.contains(gave.as_str()));
         if content.contains("not run") && !content.contains("unknown") || !its_own && !content.contains("unknown") {
             return Err(format!(
                 "call {number} was sent {} times, and the model is told: {content}",

@@ -10,7 +10,7 @@ use axum::extract::ws::{Message, WebSocket};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{ACKNOWLEDGED_WITHIN, Answer, Greeting, Heard, Letter, PATIENCE, SocketFault, Sockets, slack};
+use super::{Answer, Greeting, Heard, Letter, PATIENCE, SocketFault, Sockets, slack};
 
 /// So many messages may wait for a peer that reads slowly.
 const QUEUE: usize = 256;
@@ -106,8 +106,7 @@ impl Link {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends an event and waits for the acknowledgement; with `breaks` the connection ends in between. `None`: the connection went away before, or
-    /// the acknowledgement did not come in time.
+    /// Sends an event and waits for the acknowledgement; with `breaks` the connection ends in between. `None`: it went away before.
     pub(super) async fn carry(&self, mut letter: Letter, breaks: bool) -> anyhow::Result<Option<Answer>> {
         let last = letter.messages.pop().context("an event of no message")?;
         let (tell, told) = oneshot::channel();
@@ -123,9 +122,8 @@ impl Link {
         };
         tokio::select! {
             biased;
-            told = tokio::time::timeout(ACKNOWLEDGED_WITHIN, work) => {
-                let Ok(told) = told else { return Ok(None) };
-                let answer = told.context("nobody waits for the acknowledgement")?;
+            told = tokio::time::timeout(PATIENCE, work) => {
+                let answer = told.context("no acknowledgement")?.context("nobody waits for the acknowledgement")?;
                 Ok(Some(answer.map_err(anyhow::Error::msg)?))
             }
             () = self.0.over.cancelled() => Ok(None),
