@@ -329,7 +329,7 @@ impl Tenant {
     /// of the last. See [`Sockets::push`] for what they are over a socket.
     ///
     /// # Errors
-    /// When the gateway cannot be reached, or does not acknowledge over a socket.
+    /// When the gateway cannot be reached, or acknowledges wrongly over a socket.
     pub async fn post(&self, parcels: &[Parcel]) -> anyhow::Result<(u16, Value)> {
         let mut answer = (0, Value::Null);
         for parcel in parcels {

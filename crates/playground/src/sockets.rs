@@ -35,8 +35,11 @@ use slack::SlackWire;
 pub(crate) use lark::{SERVICE, client_config};
 pub use link::Link;
 
-/// The longest wait for a connection, for an acknowledgement, and for a peer that does not read.
+/// The longest wait for a connection, and for a peer that does not read.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// An event that is not acknowledged for so long counts as not stored. A gateway that does not store an event says so on Lark, and
+/// nothing on Slack.
+const SILENCE: Duration = Duration::from_secs(10);
 /// An event is sent so many times, when each connection goes away before its acknowledgement.
 const ATTEMPTS: u32 = 10;
 
@@ -115,6 +118,15 @@ struct Letter {
     messages: Vec<Message>,
 }
 
+/// What became of an event that was sent over one connection.
+enum Carried {
+    Acknowledged(Answer),
+    /// The connection stayed, and nothing came in time.
+    Unacknowledged,
+    /// The connection went away before.
+    ConnectionLost,
+}
+
 /// The kinds of messages that a gateway sends.
 enum Heard {
     /// It wants to be greeted.
@@ -146,6 +158,7 @@ struct Books {
     turn: usize,
     opened: usize,
     redelivered: usize,
+    unacknowledged: usize,
     faults: Vec<SocketFault>,
     /// Ends every connection of now.
     all: CancellationToken,
@@ -178,10 +191,11 @@ impl Sockets {
     /// sends both.
     ///
     /// Gives status and body as HTTP would: on Slack 200 and the acknowledgement's payload or null; on Lark its `code` and what its
-    /// `data` holds, or `{}`.
+    /// `data` holds, or `{}`. An event that is not acknowledged within ten seconds has status 503 and body null: whoever plays the
+    /// platform sends it again.
     ///
     /// # Errors
-    /// When no gateway has a connection for a minute, when the acknowledgement does not come in a minute, and when it is wrong.
+    /// When no gateway has a connection for a minute, and when the acknowledgement is wrong.
     pub async fn push(&self, event: &Event) -> anyhow::Result<(u16, Value)> {
         self.carry(event.path, &event.body).await
     }
@@ -196,10 +210,14 @@ impl Sockets {
                 other => (other.is_some(), None),
             };
             let letter = self.0.wire.letter(self.number(), path, payload, attempt, pieces);
-            if let Some(answer) = link.carry(letter.map_err(anyhow::Error::msg)?, breaks).await? {
-                return Ok(answer);
+            match link.carry(letter.map_err(anyhow::Error::msg)?, breaks).await? {
+                Carried::Acknowledged(answer) => return Ok(answer),
+                Carried::Unacknowledged => {
+                    self.books().unacknowledged += 1;
+                    return Ok((503, Value::Null));
+                }
+                Carried::ConnectionLost => self.books().redelivered += 1,
             }
-            self.books().redelivered += 1;
         }
         anyhow::bail!("{ATTEMPTS} connections went away before they acknowledged the event")
     }
@@ -241,6 +259,12 @@ impl Sockets {
     #[must_use]
     pub fn redelivered(&self) -> usize {
         self.books().redelivered
+    }
+
+    /// How many times an event was sent and not acknowledged within ten seconds, over a connection that stayed.
+    #[must_use]
+    pub fn unacknowledged(&self) -> usize {
+        self.books().unacknowledged
     }
 
     /// Lets the next connection, greeting or event go wrong. Faults of the request for an address go to the stage, whose name for it is

@@ -1,7 +1,5 @@
 //! Hundreds of events at once.
 
-use std::time::Duration;
-
 use axum::body::Bytes;
 use axum::extract::ws::Message;
 use futures_util::future::join_all;
@@ -10,16 +8,13 @@ use super::{answerer, ask, opens, over_sockets, rests};
 use crate::support::api::eventually;
 use crate::support::platform::{On, on_both};
 use crate::support::quiet::stored;
-use crate::support::world::{ASIDE, World};
+use crate::support::world::{ASIDE, LONG_LEASE, World};
 
 /// More than one connection hands to the ledger at a time, for both of them together.
 const EVENTS: usize = 300;
 /// One of so many is a task. The others are said to nobody: they are stored and looked at like it, and cost a busy machine less.
 const ONE_IN: usize = 10;
 const TASKS: usize = EVENTS / ONE_IN;
-
-/// Longer than the test runs on a busy machine. After a lease that ran out the model would be asked about the task again.
-const LEASE: Duration = Duration::from_secs(600);
 
 on_both! {
     hundreds_at_once_arrive_once_each,
@@ -28,7 +23,7 @@ on_both! {
 /// interface (I), reach §1.5: 300 events at once are stored once each, and pings are answered meanwhile.
 async fn hundreds_at_once_arrive_once_each(on: On) {
     let mut world = World::without_gateway(on, &over_sockets(on, &[]), answerer).await;
-    world.boot_with(|timings| timings.lease = LEASE).await;
+    world.boot_with(|timings| timings.lease = LONG_LEASE).await;
     opens(&world, 2).await;
     let links = world.sockets().links();
     let stored_events = async || {

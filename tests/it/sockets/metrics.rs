@@ -45,6 +45,13 @@ async fn connections_and_their_events_are_counted(on: On) {
     };
     world.push_unreadable(&odd).await;
     counts(&world, "events_total", ",outcome=\"bad_request\"", 1.0).await;
+    // Slack hears nothing of an event that was not stored. Nothing else may be left without an acknowledgement.
+    let not_stored = value(&world, "events_total", ",outcome=\"unavailable\"").await;
+    let silences = u32::try_from(world.sockets().unacknowledged()).unwrap();
+    assert!(
+        f64::from(silences) <= not_stored,
+        "{silences} events were not acknowledged, {not_stored} were not stored"
+    );
     if on == On::Slack {
         let old = world.sockets().links()[0].clone();
         old.disconnect("refresh_requested");

@@ -10,7 +10,7 @@ use axum::extract::ws::{Message, WebSocket};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Greeting, Heard, Letter, PATIENCE, SocketFault, Sockets, slack};
+use super::{Answer, Carried, Greeting, Heard, Letter, PATIENCE, SILENCE, SocketFault, Sockets, slack};
 
 /// So many messages may wait for a peer that reads slowly.
 const QUEUE: usize = 256;
@@ -106,8 +106,9 @@ impl Link {
         self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends an event and waits for the acknowledgement; with `breaks` the connection ends in between. `None`: it went away before.
-    pub(super) async fn carry(&self, mut letter: Letter, breaks: bool) -> anyhow::Result<Option<Answer>> {
+    /// Sends an event and waits for the acknowledgement; with `breaks` the connection ends in between. An acknowledgement that comes
+    /// later is read and counts for nothing.
+    pub(super) async fn carry(&self, mut letter: Letter, breaks: bool) -> anyhow::Result<Carried> {
         let last = letter.messages.pop().context("an event of no message")?;
         let (tell, told) = oneshot::channel();
         let sent = last.clone();
@@ -122,11 +123,14 @@ impl Link {
         };
         tokio::select! {
             biased;
-            told = tokio::time::timeout(PATIENCE, work) => {
-                let answer = told.context("no acknowledgement")?.context("nobody waits for the acknowledgement")?;
-                Ok(Some(answer.map_err(anyhow::Error::msg)?))
-            }
-            () = self.0.over.cancelled() => Ok(None),
+            told = tokio::time::timeout(SILENCE, work) => match told {
+                Ok(answer) => {
+                    let answer = answer.context("the acknowledgement was dropped unread")?;
+                    Ok(Carried::Acknowledged(answer.map_err(anyhow::Error::msg)?))
+                }
+                Err(_) => Ok(Carried::Unacknowledged),
+            },
+            () = self.0.over.cancelled() => Ok(Carried::ConnectionLost),
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use super::{SocketFault, Sockets};
+use super::{SILENCE, SocketFault, Sockets};
 use crate::people::{Event, Tenant};
 use crate::seal::{LarkApp, SlackApp};
 use crate::stage::Stage;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, End, SocketFault, Sockets, event, fails, http, opens, refusal, slack_people, violations};
+use super::{Client, End, SILENCE, SocketFault, Sockets, event, fails, http, opens, refusal, slack_people, violations};
 use crate::fake_slack::FakeSlack;
 use crate::people::Words;
 use crate::stage::Fault;
@@ -305,6 +305,34 @@ async fn one_connection_is_told_and_ended() {
     opens(&bench.sockets, 1).await;
     drop(bench.slack);
     assert_eq!(clients[2].next().await.unwrap_err(), End::Broken, "its platform is gone");
+}
+
+/// demo: an event that is not acknowledged in ten seconds counts as not stored. Its late acknowledgement is no fault.
+#[tokio::test]
+async fn silence_means_not_stored() {
+    let bench = Bench::start().await;
+    let mut client = bench.connect().await;
+    let event = message();
+    let pushing = bench.sockets.push(&event);
+    let silent_gateway = async {
+        let envelope = client.text().await;
+        tokio::time::pause();
+        tokio::time::advance(SILENCE).await;
+        tokio::time::resume();
+        envelope
+    };
+    let (pushed, unacknowledged) = tokio::join!(pushing, silent_gateway);
+    assert_eq!(pushed.unwrap(), (503, Value::Null));
+    let pushing = bench.sockets.push(&event);
+    let gateway = async {
+        let envelope = client.text().await;
+        client.send(ack(&unacknowledged)).await;
+        client.send(ack(&envelope)).await;
+    };
+    let (pushed, ()) = tokio::join!(pushing, gateway);
+    assert_eq!(pushed.unwrap(), (200, Value::Null));
+    assert_eq!((bench.sockets.unacknowledged(), bench.sockets.redelivered()), (1, 0));
+    assert_eq!(bench.slack.snapshot().violations, Vec::<String>::new());
 }
 
 /// demo: people talk through sockets as over HTTP: both tellings of a mention, presses and commands, unsigned.
