@@ -33,6 +33,8 @@ pub struct Intervals {
     pub socket_ping: Duration,
     /// How long a reader of events may take to read one.
     pub socket_timeout: Duration,
+    /// How long the sender of a press waits for what became of it. Platforms show an error of their own after three seconds.
+    pub click: Duration,
     /// Those of calls.
     pub calls: Timings,
 }
@@ -44,6 +46,7 @@ impl Default for Intervals {
             poll: Duration::from_secs(1),
             socket_ping: Duration::from_secs(30),
             socket_timeout: Duration::from_secs(10),
+            click: Duration::from_secs(2),
             calls: Timings::default(),
         }
     }

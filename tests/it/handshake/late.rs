@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::api::eventually;
 use crate::support::fake_model::{call, say};
-use crate::support::people::{moment, reply};
+use crate::support::people::{NOT_STORED, moment, reply};
 use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{DIRECT, GROUP, To, World};
@@ -19,6 +19,7 @@ on_both! {
 on_either! {
     an_ok_from_before_the_card_does_not_approve,
     the_last_millisecond_counts_and_the_next_does_not,
+    a_press_that_is_decided_too_late_for_its_answer_counts,
     the_time_starts_with_the_delivery,
     a_row_that_nobody_answers_lapses_and_the_turn_goes_on,
     a_question_that_nobody_answers_ends_the_task,
@@ -52,6 +53,22 @@ async fn an_ok_from_before_the_card_does_not_approve(on: On) {
         .say_at(countersign_agent::domain::Millis(card.at.0 + 1), u, c, "OK", GROUP)
         .await;
     world.hears(c, "全部完成").await;
+    world.end().await;
+}
+
+/// F-P1: a press that is not decided while the platform waits is answered as not stored. It is decided all the same, and shows on the card.
+async fn a_press_that_is_decided_too_late_for_its_answer_counts(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let mut world = World::without_gateway(on, &[], reporter).await;
+    world.boot_with(|timings| timings.click = Duration::ZERO).await;
+    world.say(u, c, "整理笔记", GROUP).await;
+    let card = world.plan_card(c).await;
+    let press = world.tenant.tap(u, c, &card.id, &card.button("approve").unwrap(), None);
+    let (status, _) = world.tenant.post(&world.tenant.seal(&press)).await.unwrap();
+    assert!(NOT_STORED.contains(&status), "{status}");
+    world.hears(c, "全部完成").await;
+    world.repainted(&card, "已确认").await;
+    assert_eq!((world.continuations(), world.turns_in(c).await.len()), (1, 1));
     world.end().await;
 }
 

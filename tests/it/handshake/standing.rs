@@ -90,7 +90,7 @@ async fn an_allowed_call_does_not_ask_again_in_its_chat(on: On) {
     let (c, u, boss, third) = (on.chat("c1"), on.user("u1"), on.user("boss"), on.user("u9"));
     let world = World::start_on(on, &[STANDING, ANYONE], script).await;
     let card = asked(&world, u, c, "写 out/a.md").await;
-    world.tap(boss, c, &card, "approve_always", None).await.done("不再询问");
+    world.tap(boss, c, &card, "approve_always", None).await.told("不再询问").await;
     let settled = world.repainted(&card, "已允许").await;
     assert!(
         settled.words().contains(boss) && settled.buttons().is_empty(),
@@ -145,7 +145,7 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     let days = ("AGENT__STANDING_GRANT_DAYS", "7");
     let world = World::frozen_on(on, &[STANDING, ANYONE, days], script).await;
     let card = asked(&world, u, c, "写 a.md").await;
-    world.tap(boss, c, &card, "approve_always", None).await.done("/grants revoke 1");
+    world.tap(boss, c, &card, "approve_always", None).await.told("/grants revoke 1").await;
     world.hears(c, "做完了").await;
     world.say(u, c, "/grants", GROUP).await;
     world.hears(c, "1. write_file").await;
@@ -156,13 +156,13 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     world.say(u, c, "/grants", GROUP).await;
     world.hears(c, "没有长期允许的操作").await;
     let second = asked(&world, u, c, "写 a.md").await;
-    world.tap(boss, c, &second, "approve_always", None).await.done("/grants revoke 2");
+    world.tap(boss, c, &second, "approve_always", None).await.told("/grants revoke 2").await;
     world.repainted(&second, "已允许").await;
     ended(&world, c, 2).await;
     not_asked(&world, u, c, "写 a.md").await;
     world.clock.advance(7 * DAY);
     let third = asked(&world, u, c, "写 a.md").await;
-    world.tap(boss, c, &third, "approve_always", None).await.done("/grants revoke 3");
+    world.tap(boss, c, &third, "approve_always", None).await.told("/grants revoke 3").await;
     world.repainted(&third, "已允许").await;
     ended(&world, c, 4).await;
     not_asked(&world, u, c, "写 a.md").await;
@@ -195,7 +195,7 @@ async fn a_rule_that_asks_and_the_setting_come_first(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let mut world = World::start_on(on, &[STANDING, ANYONE], script).await;
     let card = asked(&world, u, c, "写 a.md").await;
-    world.tap(u, c, &card, "approve_always", None).await.done("不再询问");
+    world.tap(u, c, &card, "approve_always", None).await.told("不再询问").await;
     world.hears(c, "做完了").await;
     for (set, unset) in [
         (("AGENT__STANDING_GRANTS", "false"), STANDING),
@@ -224,7 +224,7 @@ async fn those_who_may_not_decide_neither_make_nor_revoke_one(on: On) {
     let card = asked(&world, u, c, "写 a.md").await;
     world.tap(u, c, &card, "approve_always", None).await.told("没有生效").await;
     assert_eq!((grants(&world).await.len(), world.file("a.md")), (0, None));
-    world.tap(boss, c, &card, "approve_always", None).await.done("不再询问");
+    world.tap(boss, c, &card, "approve_always", None).await.told("不再询问").await;
     world.hears(c, "做完了").await;
     world.say(u, c, "/grants revoke 1", GROUP).await;
     world.hears(c, "只有能批准操作的人可以撤销").await;
@@ -277,7 +277,7 @@ async fn one_call_has_one_grant(on: On) {
     let one = asked(&world, u, c, "写 a.md").await;
     let other = asked(&world, boss, c, "写 a.md").await;
     for card in [&one, &other] {
-        world.tap(boss, c, card, "approve_always", None).await.done("/grants revoke 1");
+        world.tap(boss, c, card, "approve_always", None).await.told("/grants revoke 1").await;
         world.repainted(card, "已允许").await;
     }
     assert_eq!(grants(&world).await.len(), 1);
@@ -315,7 +315,7 @@ async fn nobody_allows_their_own_calls_where_others_must_approve(on: On) {
     let four_eyes = ("CHAT__APPROVAL_APPROVERS", "not_requester");
     let world = World::start_on(on, &[STANDING, four_eyes], script).await;
     let card = asked(&world, u, c, "写 a.md").await;
-    world.tap(boss, c, &card, "approve_always", None).await.done("不再询问");
+    world.tap(boss, c, &card, "approve_always", None).await.told("不再询问").await;
     world.hears(c, "做完了").await;
     not_asked(&world, u, c, "写 a.md").await;
     let own = asked(&world, boss, c, "写 a.md").await;

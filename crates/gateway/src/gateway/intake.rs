@@ -5,7 +5,6 @@ mod lark;
 mod slack;
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use countersign_agent::domain::Inbound;
 use serde_json::Value;
@@ -18,9 +17,6 @@ use crate::conversation::ClickAnswer;
 
 pub(super) use lark::lark;
 pub(super) use slack::slack;
-
-/// How long the decision about a press may take. The platform shows an error of its own after three seconds.
-const CLICK_TIME: Duration = Duration::from_secs(2);
 
 /// What became of an event, for the metrics.
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +41,12 @@ impl Outcome {
 /// What became of an event, and the JSON that answers it, if something does.
 pub(super) type Taken = (Outcome, Option<Value>);
 
-/// Decides a click while the platform waits for the answer, for [`CLICK_TIME`] at most. The work goes on when the platform gives up or the
-/// connection ends: half a decision is none, and a late one shows on the card.
+/// Decides a click while the platform waits for the answer, but not for longer than it waits. The work goes on when the platform gives up or
+/// the connection ends: half a decision is none, and a late one shows on the card.
 async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiError> {
     let conversations = gateway.conversations.clone();
     let deciding = tokio::spawn(async move { conversations.click(&inbound).await });
-    match tokio::time::timeout(CLICK_TIME, deciding).await {
+    match tokio::time::timeout(gateway.timings.click, deciding).await {
         Ok(Ok(decided)) => Ok(decided?),
         Ok(Err(panic)) => {
             error!(%panic, "a click was not decided");
