@@ -11,7 +11,7 @@ use crate::support::heard::Heard;
 use crate::support::people::{reply, rows};
 use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{in_order, reporter, writes};
-use crate::support::world::{GROUP, LONG_LEASE, World};
+use crate::support::world::{GROUP, World};
 
 on_both! {
     fifty_parallel_taps_make_one_continuation,
@@ -28,9 +28,7 @@ on_either! {
 /// F-H1, F-P1: fifty taps at once: all answered with a toast, one decision, one continuation, one answer.
 async fn fifty_parallel_taps_make_one_continuation(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
-    let mut world = World::without_gateway(on, &[], reporter).await;
-    // The presses hold all connections to the database. On a busy machine a lease may run out meanwhile, and the model be asked again.
-    world.boot_with(|timings| timings.lease = LONG_LEASE).await;
+    let world = World::unhurried_on(on, &[], reporter).await;
     world.say(u, c, "整理笔记", GROUP).await;
     let card = world.plan_card(c).await;
     let heard = join_all((0..50).map(|_| world.tap(u, c, &card, "approve", None))).await;
@@ -190,7 +188,7 @@ async fn an_ok_and_a_change_at_once_are_never_both_taken(on: On) {
 /// S4-7, F-H19: the last two calls approved at once let the turn go on once.
 async fn the_last_two_calls_approved_at_once_resume_the_turn_once(on: On) {
     let u = on.user("u1");
-    let world = World::start_on(on, &[], in_order(vec![writes(&["a.md", "b.md"]), say("都写好了")])).await;
+    let world = World::unhurried_on(on, &[], in_order(vec![writes(&["a.md", "b.md"]), say("都写好了")])).await;
     for round in 0..5 {
         let chat = on.chat(&format!("round{round}"));
         world.say(u, chat, "写两个文件", GROUP).await;

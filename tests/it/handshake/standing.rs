@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::handshake::actions::actions;
 use crate::support::fake_model::{call, say};
+use crate::support::heard::Heard;
 use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::writes;
@@ -145,7 +146,11 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     let days = ("AGENT__STANDING_GRANT_DAYS", "7");
     let world = World::frozen_on(on, &[STANDING, ANYONE, days], script).await;
     let card = asked(&world, u, c, "写 a.md").await;
-    world.tap(boss, c, &card, "approve_always", None).await.told("/grants revoke 1").await;
+    world
+        .tap(boss, c, &card, "approve_always", None)
+        .await
+        .told("/grants revoke 1")
+        .await;
     world.hears(c, "做完了").await;
     world.say(u, c, "/grants", GROUP).await;
     world.hears(c, "1. write_file").await;
@@ -156,13 +161,21 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     world.say(u, c, "/grants", GROUP).await;
     world.hears(c, "没有长期允许的操作").await;
     let second = asked(&world, u, c, "写 a.md").await;
-    world.tap(boss, c, &second, "approve_always", None).await.told("/grants revoke 2").await;
+    world
+        .tap(boss, c, &second, "approve_always", None)
+        .await
+        .told("/grants revoke 2")
+        .await;
     world.repainted(&second, "已允许").await;
     ended(&world, c, 2).await;
     not_asked(&world, u, c, "写 a.md").await;
     world.clock.advance(7 * DAY);
     let third = asked(&world, u, c, "写 a.md").await;
-    world.tap(boss, c, &third, "approve_always", None).await.told("/grants revoke 3").await;
+    world
+        .tap(boss, c, &third, "approve_always", None)
+        .await
+        .told("/grants revoke 3")
+        .await;
     world.repainted(&third, "已允许").await;
     ended(&world, c, 4).await;
     not_asked(&world, u, c, "写 a.md").await;
@@ -243,7 +256,13 @@ async fn a_forged_button_allows_nothing(on: On) {
     assert!(card.button("approve_always").is_none(), "{}", card.words());
     let mut forged = card.button("approve").unwrap();
     forged["action"] = json!("approve_always");
-    world.press(u, c, &card, &forged, None).await.told("没有生效").await;
+    let press = world.tenant.tap(u, c, &card.id, &forged, None);
+    // The platform's repetition hears the same.
+    for _ in 0..2 {
+        let before = world.chat.snapshot().notes.len();
+        let answer = world.push(&press).await;
+        Heard::new(&world, u, c, before, &answer).told("没有生效").await;
+    }
     assert_eq!((grants(&world).await.len(), world.file("hi.txt")), (0, None));
     assert_eq!(actions(&world, "pending").await.len(), 1, "it waits as before");
     world.tap(u, c, &card, "approve", None).await.done("已确认");
@@ -277,7 +296,11 @@ async fn one_call_has_one_grant(on: On) {
     let one = asked(&world, u, c, "写 a.md").await;
     let other = asked(&world, boss, c, "写 a.md").await;
     for card in [&one, &other] {
-        world.tap(boss, c, card, "approve_always", None).await.told("/grants revoke 1").await;
+        world
+            .tap(boss, c, card, "approve_always", None)
+            .await
+            .told("/grants revoke 1")
+            .await;
         world.repainted(card, "已允许").await;
     }
     assert_eq!(grants(&world).await.len(), 1);

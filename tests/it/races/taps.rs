@@ -22,7 +22,7 @@ races! {
 /// F-H1: four taps, one of them pushed five times over: one decision, one continuation, one write; all are answered, and who comes later
 /// hears that it is done.
 async fn many_taps(on: On) {
-    let race = Race::new("F-H1", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H1", on, World::unhurried_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let card = round.card().await;
@@ -52,7 +52,7 @@ async fn many_taps(on: On) {
 
 /// F-H2: the button and the word at once: one settles it, the other is no task.
 async fn a_word_and_a_tap(on: On) {
-    let race = Race::new("F-H2", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H2", on, World::unhurried_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let card = round.card().await;
@@ -78,7 +78,7 @@ async fn a_word_and_a_tap(on: On) {
 
 /// F-H4, F-S1: one delivery five times at once, to every gateway there is: one turn, one card.
 async fn copies_of_a_request(on: On) {
-    let race = Race::new("F-H4", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H4", on, World::unhurried_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let asked = round.words(TASK, GROUP);
@@ -96,7 +96,7 @@ async fn copies_of_a_request(on: On) {
 
 /// F-H18: approve and `/stop` at once: what the review says is what happened, and after the stop nothing runs.
 async fn a_tap_and_a_stop(on: On) {
-    let race = Race::new("F-H18", on, World::start_on(on, &[], reporter).await).await;
+    let race = Race::new("F-H18", on, World::unhurried_on(on, &[], reporter).await).await;
     race.run(
         async |round| {
             let card = round.card().await;
@@ -131,7 +131,7 @@ async fn a_tap_and_a_stop(on: On) {
 /// F-H19: the two calls of a card approved at once: the turn goes on once, each runs once.
 async fn the_last_two_calls(on: On) {
     let model = in_order(vec![writes(&["a.md", "b.md"]), say("都写好了")]);
-    let race = Race::new("F-H19", on, World::start_on(on, &[], model).await).await;
+    let race = Race::new("F-H19", on, World::unhurried_on(on, &[], model).await).await;
     race.run(
         async |round| {
             round.world.say(round.user, round.chat, TASK, GROUP).await;
@@ -163,7 +163,7 @@ async fn taps_at_the_limit(on: On) {
         finished(),
         say("好了"),
     ];
-    let world = World::start_on(on, &[("AGENT__MAX_ITERATIONS", "3")], in_order(script)).await;
+    let world = World::unhurried_on(on, &[("AGENT__MAX_ITERATIONS", "3")], in_order(script)).await;
     let race = Race::new("F-H21", on, world).await;
     race.run(
         async |round| {

@@ -121,6 +121,19 @@ impl World {
         world
     }
 
+    /// A world whose leases and presses last as long as its test. Fifty presses at once are decided one after the other: on a busy machine the
+    /// last waits longer than platforms do, and they hold the connections by which a lease is kept.
+    pub async fn unhurried_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let mut world = Self::prepare(on, extra, answer, Clock::system()).await;
+        world
+            .boot_with(|timings| {
+                timings.lease = LONG_LEASE;
+                timings.click = PATIENCE;
+            })
+            .await;
+        world
+    }
+
     /// A world in this process with these action tools instead of the file tools.
     pub async fn with_tools_on(on: On, tools: Vec<Arc<dyn Tool>>, answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut world = Self::prepare(on, &[], answer, Clock::system()).await;
@@ -320,8 +333,6 @@ impl World {
         };
         parts.timings.poll = Duration::from_millis(20);
         parts.timings.calls.interrupt_poll = Duration::from_millis(20);
-        // Fifty presses at once in one chat are decided one after the other: on a busy machine the last waits longer than people do.
-        parts.timings.click = PATIENCE;
         change(&mut parts.timings);
         for _ in 0..STARTS {
             match Box::pin(app::start(boot.clone(), live.clone(), parts.clone())).await {

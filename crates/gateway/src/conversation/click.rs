@@ -318,8 +318,9 @@ impl Press<'_> {
             return Ok(Some(barred));
         }
         let rights = self.rights(session, &record).await?;
-        let waits = self.fresh && record.decision.is_none() && row.status.waits();
+        let waits = record.decision.is_none() && row.status.waits();
         let standing = match self.click.verb {
+            // The platform's repetition hears why the first press made no grant, and makes none.
             ClickVerb::ApproveAlways if waits => {
                 let (conversations, actor) = (self.conversations, &self.actor);
                 match conversations.standing_grant(session, &record, &row, actor, &rights).await? {
