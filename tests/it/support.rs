@@ -34,4 +34,5 @@ pub mod templates;
 pub mod terminal;
 pub mod tls_front;
 pub mod workspace;
+pub mod unhurried;
 pub mod world;

@@ -71,6 +71,11 @@ async fn not_asked(world: &World, user: &str, chat: &str, task: &str) -> Posted 
     answer
 }
 
+/// `user` allows what the card asks for in its chat, and hears `words`.
+async fn allow(world: &World, user: &str, chat: &str, card: &Posted, words: &str) {
+    world.tap(user, chat, card, "approve_always", None).await.told(words).await;
+}
+
 /// Waits until so many tasks of `chat` have ended: what is asked next waits for none of them.
 async fn ended(world: &World, chat: &str, tasks: usize) {
     let said = |seen: &Snapshot| {
@@ -91,7 +96,7 @@ async fn an_allowed_call_does_not_ask_again_in_its_chat(on: On) {
     let (c, u, boss, third) = (on.chat("c1"), on.user("u1"), on.user("boss"), on.user("u9"));
     let world = World::start_on(on, &[STANDING, ANYONE], script).await;
     let card = asked(&world, u, c, "写 out/a.md").await;
-    world.tap(boss, c, &card, "approve_always", None).await.told("不再询问").await;
+    allow(&world, boss, c, &card, "不再询问").await;
     let settled = world.repainted(&card, "已允许").await;
     assert!(
         settled.words().contains(boss) && settled.buttons().is_empty(),
@@ -146,11 +151,7 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     let days = ("AGENT__STANDING_GRANT_DAYS", "7");
     let world = World::frozen_on(on, &[STANDING, ANYONE, days], script).await;
     let card = asked(&world, u, c, "写 a.md").await;
-    world
-        .tap(boss, c, &card, "approve_always", None)
-        .await
-        .told("/grants revoke 1")
-        .await;
+    allow(&world, boss, c, &card, "/grants revoke 1").await;
     world.hears(c, "做完了").await;
     world.say(u, c, "/grants", GROUP).await;
     world.hears(c, "1. write_file").await;
@@ -161,21 +162,13 @@ async fn it_asks_again_once_the_grant_is_taken_back_or_its_time_is_over(on: On) 
     world.say(u, c, "/grants", GROUP).await;
     world.hears(c, "没有长期允许的操作").await;
     let second = asked(&world, u, c, "写 a.md").await;
-    world
-        .tap(boss, c, &second, "approve_always", None)
-        .await
-        .told("/grants revoke 2")
-        .await;
+    allow(&world, boss, c, &second, "/grants revoke 2").await;
     world.repainted(&second, "已允许").await;
     ended(&world, c, 2).await;
     not_asked(&world, u, c, "写 a.md").await;
     world.clock.advance(7 * DAY);
     let third = asked(&world, u, c, "写 a.md").await;
-    world
-        .tap(boss, c, &third, "approve_always", None)
-        .await
-        .told("/grants revoke 3")
-        .await;
+    allow(&world, boss, c, &third, "/grants revoke 3").await;
     world.repainted(&third, "已允许").await;
     ended(&world, c, 4).await;
     not_asked(&world, u, c, "写 a.md").await;
@@ -208,7 +201,7 @@ async fn a_rule_that_asks_and_the_setting_come_first(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
     let mut world = World::start_on(on, &[STANDING, ANYONE], script).await;
     let card = asked(&world, u, c, "写 a.md").await;
-    world.tap(u, c, &card, "approve_always", None).await.told("不再询问").await;
+    allow(&world, u, c, &card, "不再询问").await;
     world.hears(c, "做完了").await;
     for (set, unset) in [
         (("AGENT__STANDING_GRANTS", "false"), STANDING),
@@ -237,7 +230,7 @@ async fn those_who_may_not_decide_neither_make_nor_revoke_one(on: On) {
     let card = asked(&world, u, c, "写 a.md").await;
     world.tap(u, c, &card, "approve_always", None).await.told("没有生效").await;
     assert_eq!((grants(&world).await.len(), world.file("a.md")), (0, None));
-    world.tap(boss, c, &card, "approve_always", None).await.told("不再询问").await;
+    allow(&world, boss, c, &card, "不再询问").await;
     world.hears(c, "做完了").await;
     world.say(u, c, "/grants revoke 1", GROUP).await;
     world.hears(c, "只有能批准操作的人可以撤销").await;
@@ -296,11 +289,7 @@ async fn one_call_has_one_grant(on: On) {
     let one = asked(&world, u, c, "写 a.md").await;
     let other = asked(&world, boss, c, "写 a.md").await;
     for card in [&one, &other] {
-        world
-            .tap(boss, c, card, "approve_always", None)
-            .await
-            .told("/grants revoke 1")
-            .await;
+        allow(&world, boss, c, card, "/grants revoke 1").await;
         world.repainted(card, "已允许").await;
     }
     assert_eq!(grants(&world).await.len(), 1);
@@ -338,7 +327,7 @@ async fn nobody_allows_their_own_calls_where_others_must_approve(on: On) {
     let four_eyes = ("CHAT__APPROVAL_APPROVERS", "not_requester");
     let world = World::start_on(on, &[STANDING, four_eyes], script).await;
     let card = asked(&world, u, c, "写 a.md").await;
-    world.tap(boss, c, &card, "approve_always", None).await.told("不再询问").await;
+    allow(&world, boss, c, &card, "不再询问").await;
     world.hears(c, "做完了").await;
     not_asked(&world, u, c, "写 a.md").await;
     let own = asked(&world, boss, c, "写 a.md").await;

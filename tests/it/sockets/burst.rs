@@ -8,7 +8,8 @@ use super::{answerer, ask, opens, over_sockets, rests};
 use crate::support::api::eventually;
 use crate::support::platform::{On, on_both};
 use crate::support::quiet::stored;
-use crate::support::world::{ASIDE, LONG_LEASE, World};
+use crate::support::unhurried::LONG_LEASE;
+use crate::support::world::{ASIDE, World};
 
 /// More than one connection hands to the ledger at a time, for both of them together.
 const EVENTS: usize = 300;

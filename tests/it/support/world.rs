@@ -25,10 +25,6 @@ use super::quiet;
 use super::settings::{change, lark_app, load, slack_app};
 use super::stores::Pairing;
 
-/// Longer than any test runs on a busy machine. After a lease that ran out the model is asked about the task again, which is right, and not
-/// what tests of other things count.
-pub const LONG_LEASE: Duration = Duration::from_secs(600);
-
 /// Settings of every test world, as YAML under these keys.
 pub const SECRETS: &[(&str, &str)] = &[
     ("CHANNELS__LARK__APP_ID", "app_test"),
@@ -118,19 +114,6 @@ impl World {
     pub async fn start_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut world = Self::prepare(on, extra, answer, Clock::system()).await;
         world.boot().await;
-        world
-    }
-
-    /// A world whose leases and presses last as long as its test. Fifty presses at once are decided one after the other: on a busy machine the
-    /// last waits longer than platforms do, and they hold the connections by which a lease is kept.
-    pub async fn unhurried_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
-        let mut world = Self::prepare(on, extra, answer, Clock::system()).await;
-        world
-            .boot_with(|timings| {
-                timings.lease = LONG_LEASE;
-                timings.click = PATIENCE;
-            })
-            .await;
         world
     }
 
