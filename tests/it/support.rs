@@ -33,6 +33,6 @@ pub mod stores;
 pub mod templates;
 pub mod terminal;
 pub mod tls_front;
-pub mod workspace;
 pub mod unhurried;
+pub mod workspace;
 pub mod world;
