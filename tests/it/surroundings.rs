@@ -25,7 +25,7 @@ fn first_request(world: &World) -> Vec<String> {
 
 /// The messages of a user in the model's request with this number.
 fn request(world: &World, number: usize) -> Vec<String> {
-    let request: &Value = &world.model.seen()[number].body;
+    let request: &Value = &world.model.seen()[number].chat;
     let messages = request["messages"].as_array().unwrap().iter();
     messages
         .filter(|message| message["role"] == "user")

@@ -182,7 +182,7 @@ async fn holds(
                 .seen()
                 .into_iter()
                 .rev()
-                .find(|seen| user_words(&seen.body).contains("<plan_feedback>"))
+                .find(|seen| user_words(&seen.chat).contains("<plan_feedback>"))
                 .unwrap()
                 .body;
             let heard = feedback(&request)

@@ -34,6 +34,7 @@ mod gathered;
 mod feedback;
 mod failpoint;
 pub(crate) mod foreign;
+pub mod foreign_json;
 
 pub use absence::Absence;
 pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
