@@ -3,6 +3,7 @@
 mod examples;
 mod gates;
 mod journals;
+mod outage;
 mod played;
 mod values;
 mod watched;

@@ -158,6 +158,8 @@ struct Inner {
     seen: Vec<Seen>,
     violations: Vec<String>,
     ids: u64,
+    /// It is away from this request on (counted from 0), and gives this.
+    away: Option<(usize, Step)>,
     /// Answers in one piece although a stream was asked for.
     plain: bool,
     /// Keeps no requests.
@@ -235,6 +237,16 @@ impl FakeModel {
     /// Answers in one piece from now on, although streams are asked for.
     pub(crate) fn never_streams(&self) {
         self.inner(|inner| inner.plain = true);
+    }
+
+    /// From request number `from` on (counted from 0) it is away: each gets this, whatever is scripted, until [`FakeModel::comes_back`].
+    pub(crate) fn goes_away(&self, from: usize, with: Step) {
+        self.inner(|inner| inner.away = Some((from, with)));
+    }
+
+    /// It answers again.
+    pub(crate) fn comes_back(&self) {
+        self.inner(|inner| inner.away = None);
     }
 
     /// Keeps no requests from now on: a long run has many.
@@ -384,6 +396,11 @@ fn never_ending(shared: &Arc<Shared>, events: &[String]) -> Response {
 
 impl Inner {
     fn next(&mut self, body: &Value) -> Step {
+        if let Some((from, step)) = &self.away
+            && self.seen.len() >= *from
+        {
+            return step.clone();
+        }
         let first = first_user(body);
         let word = self
             .scripts

@@ -16,7 +16,7 @@ use super::drive::{CallSetup, Engine, Run};
 use crate::domain::SignalKind::{Cancel, Steer, Supersede};
 use crate::domain::{Message, Notice};
 use crate::model::{ChatReply, ChatRequest, ModelError};
-use crate::reducer::{self, Env, Input, ModelReply, Room};
+use crate::reducer::{self, Env, FailedTry, Input, ModelReply, Room};
 
 /// The flagged last call has time of its own, whatever the turn has left.
 const LAST_CALL: Duration = Duration::from_secs(30);
@@ -77,12 +77,26 @@ impl Engine {
                     millis,
                 })
             }
+            // Waiting for a server that is away costs no working time, and its tries cost none either.
+            Err(error @ ModelError::Away { wait, .. }) => {
+                let incident = self.ids.token()[..8].to_owned();
+                warn!(incident, %error, ?wait, "the model's server is away");
+                Input::ModelAway(FailedTry {
+                    wait,
+                    patience: call_setup.patience,
+                    error: error.to_string(),
+                    incident,
+                    millis: u64::try_from(uncharged.time.as_millis()).unwrap_or(u64::MAX),
+                    tokens: uncharged.tokens,
+                })
+            }
             Err(error) => {
                 run.uncharged.tokens = uncharged.tokens;
                 let incident = self.ids.token()[..8].to_owned();
                 warn!(millis, incident, %error, "the model did not answer");
                 Input::ModelFailed {
                     notice: notice_for(&error),
+                    error: error.to_string(),
                     incident,
                     millis,
                 }
@@ -140,7 +154,7 @@ pub(super) async fn interrupted(run: &Run<'_>) {
 fn count(outcome: &Result<ChatReply, ModelError>, took: Duration) {
     let name = match outcome {
         Ok(_) => "answered",
-        Err(ModelError::Unreachable(_)) => "unreachable",
+        Err(ModelError::Away { .. } | ModelError::Unreachable(_)) => "unreachable",
         Err(ModelError::Refused { .. }) => "refused",
         Err(ModelError::Timeout) => "timeout",
         Err(ModelError::TooLong) => "too_long",
@@ -156,7 +170,7 @@ fn count(outcome: &Result<ChatReply, ModelError>, took: Duration) {
 
 fn notice_for(error: &ModelError) -> Notice {
     match error {
-        ModelError::Unreachable(_) => Notice::ModelUnreachable {},
+        ModelError::Away { .. } | ModelError::Unreachable(_) => Notice::ModelUnreachable {},
         ModelError::Refused { .. } => Notice::ModelRefused {},
         ModelError::Timeout => Notice::ModelTimeout {},
         ModelError::Nonsense(_) => Notice::ModelNonsense {},

@@ -42,6 +42,8 @@ pub struct ModelLive {
     pub parallel_tool_calls: bool,
     /// `vision`.
     pub vision: bool,
+    /// `retry_minutes`.
+    pub retry: Duration,
 }
 
 /// The protocol that a server speaks.

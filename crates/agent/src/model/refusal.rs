@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::retry::{Failure, Unknown};
+use super::told_wait;
 
 /// How servers say that the prompt is longer than the model reads: OpenAI, Azure, vLLM, SGLang, llama.cpp, LM Studio, DeepSeek, Qwen, Kimi,
 /// GLM, Mistral, Gemini, OpenRouter, Bedrock, Anthropic. Lower case.
@@ -28,6 +29,7 @@ pub(super) fn by_status(status: u16, body: &[u8], retry_after: Option<std::time:
     // Servers that know no such path say so in plain text; a web page says nothing.
     let plain = || std::str::from_utf8(body).ok().filter(|text| !text.trim_start().starts_with('<'));
     let body: Value = serde_json::from_slice(body).unwrap_or_else(|_| plain().map_or(Value::Null, Value::from));
+    let retry_after = told_wait::in_error(&body).max(retry_after);
     let error = error_of(&body);
     let code = code(error);
     if let Some(failure) = meaning(status, code.as_deref(), &words(error)) {
@@ -76,7 +78,7 @@ pub(super) fn inside(answer: &Value) -> Option<Failure> {
         status,
         code,
         said: said(error),
-        retry_after: None,
+        retry_after: told_wait::in_error(answer),
     }))
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use reqwest::{Client, Response};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use super::answer::Delivery;
 use super::dialect::{Assembly, Dialect, Target};
 use super::refusal;
 use super::retry::{self, Failure, RetryDecision, TRIES, Unknown};
-use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, sse};
+use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, sse, told_wait};
 use super::{ModelLive, Provider};
 
 /// An answer may be this long on the wire; a longer one is dropped unread.
@@ -85,6 +85,7 @@ impl Remote {
             timeout: Duration::from_secs(300),
             parallel_tool_calls: true,
             vision: true,
+            retry: Duration::ZERO,
         };
         Ok(Self::new(http, &settings))
     }
@@ -148,8 +149,7 @@ impl Remote {
         let mut response = call.send().await.map_err(|error| transport(&error))?;
         let status = response.status();
         if !status.is_success() {
-            let retry_after =
-                header(response.headers(), &RETRY_AFTER).and_then(|value| retry::retry_after(value, header(response.headers(), &DATE)));
+            let retry_after = told_wait::in_headers(response.headers());
             // Without its body the status is still known.
             let body = read(&mut response, MAX_ERROR_BYTES).await.ok().flatten().unwrap_or_default();
             return Err(target.without_secrets(refusal::by_status(status.as_u16(), &body, retry_after)));
@@ -328,10 +328,11 @@ fn broken() -> Failure {
 
 /// Names the trouble in our own words: an error of the HTTP client carries the URL.
 fn transport(error: &reqwest::Error) -> Failure {
-    if error.is_timeout() {
-        Failure::Timeout
-    } else if error.is_connect() {
+    // A connection that takes too long is none: it is no answer that takes too long.
+    if error.is_connect() {
         Failure::Transport("no connection")
+    } else if error.is_timeout() {
+        Failure::Timeout
     } else if error.is_redirect() {
         Failure::nonsense("too many redirects")
     } else {

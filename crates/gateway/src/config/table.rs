@@ -255,6 +255,9 @@ keys! {
         timeout as "timeout_seconds": Duration = whole(1, 3600), "120";
         /// May the model call several tools at once?
         parallel_tool_calls: bool = Kind::Flag, "true";
+        /// How long a task waits for a server that is away.
+        #[serde(deserialize_with = "deserialize::minutes")]
+        retry as "retry_minutes": Duration = whole(0, 1440), "60";
         /// Is the model shown the pictures that people send?
         vision: bool = Kind::Flag, "false";
     }

@@ -1,6 +1,6 @@
 //! A stored turn as others may see it, in domain types.
 
-use countersign_agent::domain::{Budget, CallDraft, ChannelKind, Conversation, GateId, Message, Plan, Todo, ToolSpec};
+use countersign_agent::domain::{Budget, CallDraft, ChannelKind, Conversation, GateId, Message, Plan, Todo, ToolSpec, TurnReason};
 use countersign_agent::reducer::{self, Capsule, Env, Turn};
 
 use super::state::read;
@@ -20,6 +20,8 @@ pub struct Details {
     pub budget: Budget,
     /// How often it paused.
     pub pauses: u32,
+    /// What failed, for an admin.
+    pub error: Option<String>,
     /// Final words.
     pub answer: Option<String>,
     /// Steps that were open at the end.
@@ -41,6 +43,17 @@ pub fn plan_of(row: &TurnRow) -> Option<Plan> {
     stored.plan
 }
 
+/// Did the turn end because the model's server was away?
+#[must_use]
+pub fn ended_by_outage(row: &TurnRow) -> bool {
+    #[derive(serde::Deserialize)]
+    struct StoredOutage {
+        outage: Option<serde::de::IgnoredAny>,
+    }
+    let stored = serde_json::from_str::<StoredOutage>(&row.state);
+    row.reason == Some(TurnReason::ModelError) && stored.is_ok_and(|stored| stored.outage.is_some())
+}
+
 impl Runner {
     /// Reads what is stored in the turn's state.
     ///
@@ -60,6 +73,7 @@ impl Runner {
             todos_revision: state.todos.revision,
             budget: state.budget,
             pauses: state.pauses,
+            error: state.error,
             answer: state.answer,
             open_steps,
             capsule: state.capsule,

@@ -83,6 +83,13 @@ pub fn notices() -> Vec<Notice> {
         },
         Notice::AskingAgain { before: 0 },
         Notice::AskingAgain { before: 2 },
+        Notice::TryingAgain { before: 0 },
+        Notice::TryingAgain { before: 2 },
+        Notice::TriedBefore {},
+        Notice::TooOldToTry {},
+        Notice::ModelAway {
+            until: String::from("2025-12-11T05:48:20.123Z"),
+        },
         Notice::AskedBefore {
             by: String::from("ou_u2"),
             through_api: false,

@@ -441,6 +441,7 @@ mod tests {
             group: true,
             demo: false,
             feedback: None,
+            again: None,
             at: Millis(1),
         })
     }
