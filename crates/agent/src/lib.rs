@@ -1,12 +1,16 @@
 //! An agent that plans, asks people before it acts, runs every write once, and can be stopped, stored and gone on with.
 //!
-//! `domain` has the nouns, `template` renders prompts. `reducer` decides (pure: no I/O, no clock). `engine` carries its decisions out;
+//! `domain` has the nouns, `template` renders prompts, `lenient_json` reads foreign JSON. `reducer` decides (pure: no I/O, no clock).
+//! `engine` carries its decisions out;
 //! `model` and `tools` reach outside. Programs begin at [`Agent::builder`]; `docs/library.md` is their guide.
 pub mod domain;
 pub mod template;
+pub mod lenient_json;
 pub mod reducer;
 #[cfg(any(feature = "http-models", feature = "web", feature = "mcp"))]
 pub mod tls;
+#[cfg(any(feature = "http-models", feature = "mcp"))]
+mod sse;
 pub mod model;
 pub mod tools;
 pub mod engine;

@@ -11,8 +11,6 @@ mod anthropic;
 #[cfg(feature = "http-models")]
 mod answer;
 #[cfg(feature = "http-models")]
-mod sse;
-#[cfg(feature = "http-models")]
 mod refusal;
 #[cfg(feature = "http-models")]
 mod retry;

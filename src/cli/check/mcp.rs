@@ -13,11 +13,8 @@ pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Ve
     join_all(servers.iter().map(|server| async {
         // Its own limits are longer than those of the other trials: a server may have to be downloaded first.
         let verdict = match try_server(server, folder).await {
-            Ok((tools, 0)) => Verdict::Good(format!("the server answers and has {} tools", tools.len())),
-            Ok((tools, rest)) => Verdict::Doubtful(format!(
-                "the server answers and has {} tools, and {rest} more that cannot be offered",
-                tools.len()
-            )),
+            Ok((tools, None)) => Verdict::Good(format!("the server answers and has {} tools", tools.len())),
+            Ok((tools, Some(left_out))) => Verdict::Doubtful(format!("the server answers and has {} tools; {left_out}", tools.len())),
             Err(why) => Verdict::Bad(why),
         };
         (format!("tools.mcp_servers.{}", server.name), verdict)

@@ -17,8 +17,9 @@ use super::answer::Delivery;
 use super::dialect::{Assembly, Dialect, Target};
 use super::refusal;
 use super::retry::{self, Failure, RetryDecision, TRIES, Unknown};
-use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, sse};
+use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer};
 use super::{ModelLive, Provider};
+use crate::sse;
 
 /// An answer may be this long on the wire; a longer one is dropped unread.
 const MAX_ANSWER_BYTES: usize = 10 << 20;
