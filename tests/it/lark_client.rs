@@ -79,6 +79,7 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         again: None,
         upload: None,
         update: None,
+        about: None,
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::fake_model::{Script, say};
 use crate::support::lark_push::with;
-use crate::support::people::{aside, reply};
+use crate::support::people::{aside, in_full, reply};
 use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::{in_order, reporter, writes};
@@ -207,7 +207,7 @@ async fn votes_stay_when_a_question_is_answered(on: On) {
     for name in [boss, chief] {
         assert_eq!(world.api.decide(&world.review_of(&first).await, "approve", name).await.0, 200);
     }
-    world.say(u2, c, "这一步会删数据吗？", reply(&first.id)).await;
+    world.say(u2, c, &in_full("这一步会删数据吗？"), reply(&first.id)).await;
     let second = world.card_after(c, &first).await;
     assert!(second.words().contains("已有 2 人"), "{}", second.words());
     world.tap(u1, c, &second, "approve", None).await.done("2/3");

@@ -141,6 +141,7 @@ mod tests {
             again: None,
             upload: None,
             update: None,
+            about: None,
         }
     }
 
