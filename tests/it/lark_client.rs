@@ -76,6 +76,7 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         op,
         locale: Locale::ZhCn,
         plain: false,
+        made: Millis(0),
         again: None,
         upload: None,
         update: None,

@@ -356,6 +356,15 @@ fn coming_and_going() {
     for kind in ["app_uninstalled", "tokens_revoked", "something_new"] {
         assert!(ignored(&push(&event(json!({"type": kind})))), "{kind}");
     }
+    // People take back tokens of their own: that is no news about the bot.
+    for (tokens, reason) in [
+        (json!({"oauth": ["UBOB"], "bot": []}), "tokens of people"),
+        (json!({"oauth": ["UBOB"]}), "tokens of people"),
+        (json!({"oauth": [], "bot": ["UBOT"]}), "access taken away"),
+    ] {
+        let told = push(&event(json!({"type": "tokens_revoked", "tokens": tokens})));
+        assert!(matches!(told, Ok(Received::Ignored(why)) if why == reason), "{tokens}: {told:?}");
+    }
     let limited = json!({"type": "app_rate_limited", "team_id": "T1", "minute_rate_limited": 1, "api_app_id": "A1"});
     assert!(ignored(&push(&limited)) && ignored(&push(&json!({"type": "something_new"}))));
 }

@@ -50,6 +50,8 @@ pub struct Delivery {
     pub locale: Locale,
     /// Say it as plain text: the card was refused.
     pub plain: bool,
+    /// When it was made. A chat that needs no sending shows it from then on.
+    pub made: Millis,
     /// An earlier try may have arrived, and was not written down; what it would have posted is not older than this. A
     /// platform without an idempotency key looks there before it posts again.
     pub again: Option<Millis>,

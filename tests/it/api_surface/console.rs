@@ -27,6 +27,21 @@ async fn shown(world: &World, chat: &str, kind: &str) -> Value {
     .await
 }
 
+/// design: only what was said before the card does not answer it. A program answers in the millisecond in which the card is shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ok_right_after_the_card_counts() {
+    let world = World::start(&[], reporter).await;
+    for number in 0..12 {
+        let chat = format!("chat_{number}");
+        say(&world, "u1", &chat, "整理笔记").await;
+        while !said(&world, &chat).await.iter().any(|message| message["kind"] == "plan_card") {}
+        say(&world, "u1", &chat, "OK").await;
+        let approved = || async { (world.api.review_in(&chat).await["status"] == "approved").then_some(()) };
+        eventually(&format!("an approved plan in {chat}"), approved).await;
+    }
+    world.end().await;
+}
+
 /// S0-28, S0-32: said over the API, shown as a plan card, decided over the API, answered in the same chat, once.
 #[tokio::test]
 async fn a_console_chat_goes_round() {

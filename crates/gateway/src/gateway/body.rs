@@ -17,7 +17,7 @@ use crate::channels::Refusal;
 /// A body that arrives slower than this is not from a platform.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
-/// The most bytes that all bodies in flight hold together.
+/// The most bytes that all bodies in flight hold together, with the headers of their requests.
 const ROOM: usize = 64 << 20;
 
 /// A body that was read, with its share of [`BodyRoom`].
@@ -34,32 +34,54 @@ impl Deref for RequestBody {
     }
 }
 
-/// The memory of bodies in flight. When it is full, the body that has been arriving longest makes room for the next piece: slow
-/// bodies, which anybody may send before a signature can be checked, only push out each other.
+/// The memory of bodies in flight. Each takes all of its room before a byte of it is read. When there is none, the bodies that have been
+/// arriving longest are pushed out: slow bodies, which anybody may send before a signature can be checked, only push out each other.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BodyRoom(Arc<Mutex<Shares>>);
 
 #[derive(Debug, Default)]
 struct Shares {
+    /// By those that arrive, and by those that have arrived.
     taken: usize,
     last: u64,
     /// Those that are still arriving, the oldest first.
     arriving: BTreeMap<u64, Arriving>,
 }
 
+/// What has come of a body. It is kept here, so that its memory is free at once when it is pushed out.
 #[derive(Debug)]
 struct Arriving {
-    bytes: usize,
+    bytes: Vec<u8>,
+    /// Most bytes that it may have.
+    most: usize,
+    /// What it takes of the room.
+    takes: usize,
     given_up: CancellationToken,
 }
 
-/// What one body holds; it is given back with the body.
+impl Shares {
+    /// Frees `takes` bytes of the room. Gives `false`, and pushes nobody out, when there is no room even without all that are arriving.
+    fn make_room(&mut self, takes: usize) -> bool {
+        let held: usize = self.arriving.values().map(|one| one.takes).sum();
+        if self.taken - held + takes > ROOM {
+            return false;
+        }
+        while self.taken + takes > ROOM {
+            let Some((_, oldest)) = self.arriving.pop_first() else { break };
+            self.taken -= oldest.takes;
+            oldest.given_up.cancel();
+        }
+        true
+    }
+}
+
+/// What one body takes; it is given back with the body.
 #[derive(Debug)]
 struct Share {
     room: BodyRoom,
     number: u64,
     /// Once the body has arrived.
-    bytes: usize,
+    takes: usize,
     given_up: CancellationToken,
 }
 
@@ -68,66 +90,60 @@ impl BodyRoom {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A body begins to arrive.
-    fn enter(&self) -> Share {
+    /// A body of at most `most` bytes begins to arrive, with `beside` bytes of headers.
+    fn enter(&self, most: usize, beside: usize) -> Result<Share, ApiError> {
+        let takes = most + beside;
         let given_up = CancellationToken::new();
         let mut shares = self.shares();
+        if !shares.make_room(takes) {
+            return Err(ApiError::unavailable());
+        }
         shares.last += 1;
         let number = shares.last;
         let arriving = Arriving {
-            bytes: 0,
+            bytes: Vec::with_capacity(most),
+            most,
+            takes,
             given_up: given_up.clone(),
         };
+        shares.taken += takes;
         shares.arriving.insert(number, arriving);
         drop(shares);
-        Share {
+        Ok(Share {
             room: self.clone(),
             number,
-            bytes: 0,
+            takes: 0,
             given_up,
-        }
+        })
     }
 }
 
 impl Share {
-    /// Takes room for `more` bytes, if need be from those that began to arrive earlier.
-    fn grow(&self, more: usize) -> Result<(), ApiError> {
+    /// The next piece of the body.
+    fn take(&self, piece: &[u8]) -> Result<(), ApiError> {
         let mut shares = self.room.shares();
-        if !shares.arriving.contains_key(&self.number) {
-            return Err(ApiError::unavailable());
+        let own = shares.arriving.get_mut(&self.number).ok_or_else(ApiError::unavailable)?;
+        if own.bytes.len() + piece.len() > own.most {
+            return Err(ApiError::bad_request("the body is longer than it was told to be"));
         }
-        while shares.taken + more > ROOM {
-            let holds = shares.arriving.iter().find(|(_, arriving)| arriving.bytes > 0);
-            // This one may be the oldest itself, or all others may have arrived.
-            let Some(oldest) = holds.map(|(number, _)| *number).filter(|oldest| *oldest < self.number) else {
-                return Err(ApiError::unavailable());
-            };
-            if let Some(oldest) = shares.arriving.remove(&oldest) {
-                shares.taken -= oldest.bytes;
-                oldest.given_up.cancel();
-            }
-        }
-        let Some(own) = shares.arriving.get_mut(&self.number) else {
-            return Err(ApiError::unavailable());
-        };
-        own.bytes += more;
-        shares.taken += more;
+        own.bytes.extend_from_slice(piece);
         Ok(())
     }
 
     /// The body has arrived: nobody takes its room any more.
-    fn arrive(&mut self) -> Result<(), ApiError> {
+    fn arrive(&mut self) -> Result<Vec<u8>, ApiError> {
         let own = self.room.shares().arriving.remove(&self.number);
-        self.bytes = own.ok_or_else(ApiError::unavailable)?.bytes;
-        Ok(())
+        let Arriving { bytes, takes, .. } = own.ok_or_else(ApiError::unavailable)?;
+        self.takes = takes;
+        Ok(bytes)
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
         let mut shares = self.room.shares();
-        let arriving = shares.arriving.remove(&self.number).map_or(0, |own| own.bytes);
-        shares.taken -= arriving + self.bytes;
+        let arriving = shares.arriving.remove(&self.number).map_or(0, |own| own.takes);
+        shares.taken -= arriving + self.takes;
     }
 }
 
@@ -189,10 +205,10 @@ async fn read_within(
     body: impl Stream<Item = Result<Bytes, axum::Error>> + Unpin,
     limit: BodyLimit,
 ) -> Result<RequestBody, BodyError> {
-    let told = headers
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok())
-        .and_then(|length| length.parse::<u64>().ok());
+    let told = match headers.contains_key(header::TRANSFER_ENCODING) {
+        true => None,
+        false => Some(told_length(headers)),
+    };
     let check = |length: u64| -> Result<(), BodyError> {
         if length > limit.most as u64 {
             return Err(ApiError::too_large(limit.most).into());
@@ -203,23 +219,34 @@ async fn read_within(
         }
     };
     check(told.unwrap_or(0))?;
-    let mut share = gateway.body_room().enter();
+    // Chunks tell no length: they take what they may have.
+    let most = told.and_then(|told| usize::try_from(told).ok());
+    let most = most.unwrap_or_else(|| limit.unsigned.unwrap_or(limit.most).min(limit.most));
+    // The headers are kept while the body arrives.
+    let beside = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let mut share = gateway.body_room().enter(most, beside)?;
     let given_up = share.given_up.clone();
     let whole = async {
-        let (mut stream, mut bytes) = (body, Vec::new());
+        let (mut stream, mut length) = (body, 0);
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|_| ApiError::bad_request("the body broke off"))?;
-            check((bytes.len() + chunk.len()) as u64)?;
-            share.grow(chunk.len())?;
-            bytes.extend_from_slice(&chunk);
+            length += chunk.len() as u64;
+            check(length)?;
+            share.take(&chunk)?;
         }
-        share.arrive()?;
+        let bytes = share.arrive()?;
         Ok(RequestBody { bytes, _share: share })
     };
     tokio::select! {
         () = given_up.cancelled() => Err(ApiError::unavailable().into()),
         whole = tokio::time::timeout(BODY_TIME, whole) => whole.unwrap_or_else(|_| Err(ApiError::timeout().into())),
     }
+}
+
+/// What the request says of its body's length.
+fn told_length(headers: &HeaderMap) -> u64 {
+    let told = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    told.and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
 /// Content type of JSON.
@@ -255,5 +282,36 @@ pub(super) fn require_type(headers: &HeaderMap, allowed: &[&str]) -> Result<(), 
             "send Content-Type: {} in UTF-8",
             allowed.join(" or ")
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    /// interface §10: a body takes all of its room before it is read. The oldest of those that arrive makes room, its memory is free at once,
+    /// and what has arrived stays.
+    #[test]
+    fn room_is_taken_before_a_body_is_read() {
+        let room = BodyRoom::default();
+        let mut first = room.enter(MIB, 0).unwrap();
+        let others: Vec<Share> = (1..64).map(|_| room.enter(MIB, 0).unwrap()).collect();
+        assert_eq!(room.shares().taken, ROOM);
+        assert_eq!(first.arrive().unwrap().capacity(), MIB);
+        let newest = room.enter(10, 0).unwrap();
+        assert!(others[0].given_up.is_cancelled() && !others[1].given_up.is_cancelled());
+        assert_eq!(others[0].take(b"x").unwrap_err().status(), 503);
+        others[1].take(b"x").unwrap();
+        assert_eq!(room.shares().taken, 63 * MIB + 10);
+        // Headers count; and what cannot fit beside those that have arrived pushes nobody out.
+        assert_eq!(room.enter(62 * MIB, MIB + 1).unwrap_err().status(), 503);
+        assert!(!others[1].given_up.is_cancelled());
+        newest.take(&[0; 10]).unwrap();
+        assert_eq!(newest.take(b"x").unwrap_err().status(), 400, "longer than it was told to be");
+        drop((first, others, newest));
+        let shares = room.shares();
+        assert_eq!((shares.taken, shares.arriving.len()), (0, 0));
     }
 }

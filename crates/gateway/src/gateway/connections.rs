@@ -39,7 +39,7 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const IDLE_TIME: Duration = Duration::from_secs(30);
 /// The two limits are looked at so often.
 const TICK: Duration = Duration::from_secs(1);
-/// Longer headers are answered with 431. Platforms send less than 4 KiB.
+/// Longer headers are answered with 431. Platforms send less than 4 KiB. A connection buffers no more than this of what comes, either.
 const MAX_HEAD: usize = 32 << 10;
 /// After an error of `accept` the next try waits so long: without a free descriptor it would fail at once, again and again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -381,6 +381,7 @@ async fn answer(socket: Socket, peer: SocketAddr, router: Router, report: Arc<Re
         // Ours tells the wait for a request from the wait for the rest of its headers.
         .header_read_timeout(None)
         .max_header_size(MAX_HEAD)
+        .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     let mut serving = std::pin::pin!(serving);

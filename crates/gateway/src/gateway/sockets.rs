@@ -205,7 +205,9 @@ impl Keeper {
         let ending = tokio::select! {
             ending = &mut connection.task => ending.unwrap_or(Ending::Lost("it was not served to its end")),
             Ok(reason) = is_recycled => {
-                info!(channel = self.kind.as_str(), connection = name, reason, "the platform replaces a connection");
+                if let Some(not_logged_before) = self.gateway.log_of(self.kind, "replaced") {
+                    info!(channel = self.kind.as_str(), connection = name, reason, not_logged_before, "the platform replaces a connection");
+                }
                 counter!("countersign_socket_reconnects_total", "channel" => self.kind.as_str(), "reason" => "recycled").increment(1);
                 *failures = 0;
                 let pause = SHORTEST_LIFE.saturating_sub(connection.since.elapsed());
@@ -260,10 +262,12 @@ impl Keeper {
     }
 
     fn trouble(&self, why: &str) {
-        warn!(
-            channel = self.kind.as_str(),
-            why, "a connection to the platform ended or was not opened"
-        );
+        if let Some(not_logged_before) = self.gateway.log_of(self.kind, "trouble") {
+            warn!(
+                channel = self.kind.as_str(),
+                why, not_logged_before, "a connection to the platform ended or was not opened"
+            );
+        }
         self.gateway.socket_standings().trouble(self.kind, why);
     }
 

@@ -175,6 +175,7 @@ struct Shared {
     sockets: Sockets,
     socket_standings: SocketStandings,
     homes: Semaphore,
+    replays: Arc<Semaphore>,
 }
 
 impl Deref for Gateway {
@@ -199,12 +200,18 @@ impl Gateway {
             sockets: Sockets::default(),
             socket_standings: SocketStandings::default(),
             homes: Semaphore::new(MOST_HOMES),
+            replays: Arc::new(Semaphore::new(1)),
         }))
     }
 
     /// A place for one more Home tab that somebody looks at, while there is one.
     pub(super) fn home_place(&self) -> Option<SemaphorePermit<'_>> {
         self.0.homes.try_acquire().ok()
+    }
+
+    /// A place for the replay of rules: it takes a thread of its own, and one is enough.
+    pub(super) fn replays(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.0.replays)
     }
 
     /// Name of the small fact that holds the bot's own user id on `kind`.
@@ -287,6 +294,12 @@ impl Gateway {
             let not_logged_before = (missed > 0).then_some(missed);
             warn!(at, not_logged_before, "wrong console token");
         }
+    }
+
+    /// Shall the log be told of this, of which a channel can make any number? Then how many were left out before.
+    pub(super) fn log_of(&self, channel: ChannelKind, what: &'static str) -> Option<Option<u64>> {
+        let missed = self.0.refusals.count_of(channel.as_str(), what, self.machine_clock.now())?;
+        Some((missed > 0).then_some(missed))
     }
 
     /// Refused requests that the log was told of.

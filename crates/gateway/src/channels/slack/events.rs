@@ -8,7 +8,7 @@ use super::chat_message::{files, quoted};
 use super::text::SlackText;
 use super::wire::{
     Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, HomeOpened, Member, Message, Reacted, SessionStopped, ThreadStarted,
-    Version, first_id, has_items, is_there, moment,
+    TokensRevoked, Version, first_id, has_items, is_there, moment,
 };
 use super::{SLACK_APP, SlackReceived};
 use crate::channels::Refusal;
@@ -126,6 +126,8 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
         ("app_home_opened", _) => home_opened(origin, raw),
         ("assistant_thread_started", _) => thread_started(origin, raw),
         ("agent_session_stopped", _) => session_stopped(origin, raw),
+        // People take back tokens of their own, which we do not use.
+        ("tokens_revoked", _) if !needed::<TokensRevoked>(raw)?.takes_the_bots() => Ok(SlackReceived::Ignored("tokens of people")),
         ("app_uninstalled" | "tokens_revoked", _) => {
             tracing::warn!(
                 event = kind.kind,

@@ -3,10 +3,10 @@
 
 use countersign_agent::domain::{ChannelKind, ClickTarget, Inbound, InboundBody, Locale, Notice};
 use serde_json::{Value, json};
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::home::{self, Viewer};
-use super::{Outcome, Taken, accept, click};
+use super::{Outcome, Taken, accept, click, ignored};
 use crate::channels::{FormContext, SlackReceived as Received, form_errors, notice_text, revise_form};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
@@ -21,10 +21,7 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received) -> 
     match received {
         Received::Challenge(challenge) => Ok((Outcome::Handshake, Some(json!({ "challenge": challenge })))),
         Received::Probe => Ok((Outcome::Handshake, None)),
-        Received::Ignored(reason) => {
-            info!(reason, "event ignored");
-            Ok((Outcome::Ignored, None))
-        }
+        Received::Ignored(reason) => Ok((ignored(gateway, ChannelKind::Slack, reason), None)),
         Received::Event(inbound) => Ok((accept(gateway, &inbound).await?, None)),
         Received::EmptyCommand { chat } => {
             let text = notice_text(&gateway.templates, locale(&chat), &Notice::Greeting {});

@@ -7,6 +7,7 @@ use countersign_agent::domain::Clock;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::accept::Acceptor;
+use super::damage::Damage;
 use super::handle::Ledger;
 use super::ids::Sequence;
 use super::inner::Inner;
@@ -99,6 +100,7 @@ impl Ledger {
             chat_locks: ChatLocks::default(),
             wakeups: Wakeups::of(redis.clone()),
             simulation: Simulation::default(),
+            damage: Damage::default(),
             file_lock: Mutex::new(lock),
         });
         if let Some(time) = time {
@@ -137,6 +139,7 @@ impl Ledger {
                 chat_locks: ChatLocks::default(),
                 wakeups: Wakeups::of(None),
                 simulation: Simulation::default(),
+                damage: Damage::default(),
                 file_lock: Mutex::new(None),
             }),
             acceptor: None,

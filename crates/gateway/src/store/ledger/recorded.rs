@@ -1,5 +1,7 @@
 //! Recorded calls, one after another, for those who look at all of them.
 
+use std::ops::ControlFlow;
+
 use countersign_agent::domain::{Millis, RecordedCall};
 
 use super::Result;
@@ -11,8 +13,8 @@ use super::transaction::Read;
 const PAGE: i64 = 1000;
 
 impl Read {
-    /// Gives `see` every call that was proposed since then, newest first, without its result.
-    pub async fn each_recorded_call(&mut self, since: Millis, mut see: impl FnMut(&RecordedCall)) -> Result<()> {
+    /// Gives `see` every call that was proposed since then, newest first, without its result, until it has seen enough.
+    pub async fn each_recorded_call(&mut self, since: Millis, mut see: impl FnMut(&RecordedCall) -> ControlFlow<()>) -> Result<()> {
         let mut before = (i64::MAX, String::new());
         loop {
             let rows = sqlx::query(
@@ -31,10 +33,13 @@ impl Read {
             let Some(last) = rows.last() else { return Ok(()) };
             before = (last.int("created_at")?, last.text("id")?);
             for row in &rows {
-                see(&RecordedCall {
+                let call = RecordedCall {
                     action: read_call(row)?,
                     chat: row.text("chat")?,
-                });
+                };
+                if see(&call).is_break() {
+                    return Ok(());
+                }
             }
         }
     }
