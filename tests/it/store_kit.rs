@@ -311,6 +311,8 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
         end: None,
         asked_again: None,
         copy: None,
+        cut: false,
+        undone: Vec::new(),
     })
 }
 

@@ -11,7 +11,7 @@ mod inspect;
 mod surroundings;
 
 pub use chat_tools::{ChatTools, ToolsOfChat};
-pub use inspect::{Details, plan_of};
+pub use inspect::{Details, plan_of, undone_of};
 pub use runner::{ModelSource, Runner, RunnerParts};
 pub use send_file::{FileSender, SEND_FILE, send_file_spec};
 pub use surroundings::{Request, Surroundings};

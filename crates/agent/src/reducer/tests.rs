@@ -26,3 +26,4 @@ mod random;
 mod review;
 mod rules;
 mod standing;
+mod undone;

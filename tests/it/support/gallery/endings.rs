@@ -1,6 +1,8 @@
 //! Progress and the final answer.
 
-use countersign_agent::domain::{Answer, CardState, Notice, Outbound, PlanEnd, ProgressView, StepStatus, TurnReason};
+use countersign_agent::domain::{
+    Answer, CardState, Notice, Outbound, PlanEnd, ProgressView, StepStatus, TurnReason, UndoneCall, UndoneReason,
+};
 
 use super::{answer, grant, plan, running, step};
 
@@ -13,6 +15,7 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 steps: running(plan(CardState::Informed)).steps,
                 finished: false,
                 end: None,
+                undone: Vec::new(),
             }),
         ),
         (
@@ -22,6 +25,7 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 steps: running(plan(CardState::Informed)).steps,
                 finished: true,
                 end: None,
+                undone: Vec::new(),
             })
             .ended(PlanEnd::Early(TurnReason::Cancelled)),
         ),
@@ -35,6 +39,7 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 ],
                 finished: true,
                 end: Some(PlanEnd::Done),
+                undone: Vec::new(),
             }),
         ),
         (
@@ -47,6 +52,22 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 ],
                 standing: vec![grant("write_file", "path", "日报.md").call],
                 ..answer("# 周报\n- **华东** 100\n- a < b & <at id=all></at>", TurnReason::FinalAnswer)
+            }),
+        ),
+        (
+            "answer_undone",
+            Outbound::Answer(Answer {
+                undone: vec![
+                    UndoneCall {
+                        call: grant("write_file", "path", "旧表.csv").call,
+                        why: UndoneReason::Rejected,
+                    },
+                    UndoneCall {
+                        call: grant("mail__send", "to", "all@team.example, to: me) (once").call,
+                        why: UndoneReason::Denied,
+                    },
+                ],
+                ..answer("都写好了。", TurnReason::FinalAnswer)
             }),
         ),
         (

@@ -115,6 +115,8 @@ pub(in crate::reducer) fn plan_card(
         end: None,
         asked_again: None,
         copy: None,
+        cut: false,
+        undone: state.calls.undone_counts(),
         left_out: state.review.left_out.clone().filter(|_| is_current).map(Box::new),
     }
 }
@@ -185,6 +187,7 @@ fn shown(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
                 steps: steps(plan),
                 finished: plan.done || state.status.is_final(),
                 end: None,
+                undone: state.calls.undone_counts(),
             }),
         )),
     }

@@ -18,11 +18,8 @@ pub(in crate::reducer) fn check_arguments(text: &str, schema: &Value, ignored: &
     map.retain(|key, _| !ignored.contains(&key.as_str()));
     let required = |key: &str| list(schema, "required").any(|name| name == key);
     let nullable = |key: &str| {
-        let kind = schema
-            .get("properties")
-            .and_then(|all| all.get(key))
-            .and_then(|own| own.get("type"));
-        kind.is_none_or(|kind| fits(&Value::Null, kind))
+        let own = schema.get("properties").and_then(|all| all.get(key));
+        own.is_none_or(|own| is_one_of(&Value::Null, std::slice::from_ref(own)))
     };
     map.retain(|key, value| !value.is_null() || required(key) || nullable(key));
     let mut problems = Vec::new();
@@ -67,6 +64,24 @@ fn check(value: &Value, schema: &Value, path: &str, problems: &mut Vec<String>) 
         problems.push(format!("`{path}` must be {}", kind_words(kind)));
         return;
     }
+    // Of `oneOf` more than one may fit: a tool that minds says so itself.
+    for list in ["anyOf", "oneOf"] {
+        if let Some(choices) = schema.get(list).and_then(Value::as_array)
+            && !is_one_of(value, choices)
+        {
+            let kinds: Vec<_> = choices.iter().filter_map(|choice| choice.get("type")).map(kind_words).collect();
+            let words = if kinds.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", kinds.join(", "))
+            };
+            problems.push(format!(
+                "`{path}` fits none of the {} forms that its schema allows{words}",
+                choices.len()
+            ));
+            return;
+        }
+    }
     if let Some(allowed) = schema.get("enum").and_then(Value::as_array)
         && !allowed.contains(value)
     {
@@ -96,6 +111,16 @@ fn check(value: &Value, schema: &Value, path: &str, problems: &mut Vec<String>) 
         Value::Object(map) => object(map, schema, &format!("{path}."), problems),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Does one of these schemas take the value? An empty list takes all.
+fn is_one_of(value: &Value, schemas: &[Value]) -> bool {
+    let takes = |schema: &Value| {
+        let mut problems = Vec::new();
+        check(value, schema, "", &mut problems);
+        problems.is_empty()
+    };
+    schemas.is_empty() || schemas.iter().any(takes)
 }
 
 /// `kind`: a type name or a list of them; one that is not known here accepts everything.
@@ -172,5 +197,45 @@ mod tests {
                 .is_none()
         );
         assert!(check_arguments(r#"{"path": "x", "mode": "a", "depth": 3.0, "deep": 1}"#, &schema, &["deep"]).is_ok());
+    }
+
+    /// attacks-2 N8: a type behind `anyOf` or `oneOf`, as Python's libraries write an optional argument, is a type.
+    #[test]
+    fn types_behind_any_of_hold() {
+        for list in ["anyOf", "oneOf"] {
+            let schema = json!({"type": "object", "properties": {
+                "project": {list: [{"type": "string", "minLength": 2}, {"type": "null"}], "default": null},
+                "who": {list: [{"type": "object", "required": ["id"]}, {list: [{"type": "integer"}, {"enum": ["me"]}]}]},
+                "rows": {"type": "array", "items": {list: [{"type": "string"}, {"type": "integer"}]}},
+                "open": {list: []}, "free": {list: [{"$ref": "#/$defs/free"}]}}});
+            for good in [
+                r#"{"project": "HR"}"#,
+                r#"{"project": null}"#,
+                r#"{"who": {"id": 1}}"#,
+                r#"{"who": 3}"#,
+                r#"{"who": "me"}"#,
+                r#"{"rows": ["a", 1]}"#,
+                r#"{"open": [1]}"#,
+                r#"{"free": [1]}"#,
+                r#"{"other": [1]}"#,
+            ] {
+                assert!(check_arguments(good, &schema, &[]).is_ok(), "{list} {good}");
+            }
+            for bad in [
+                r#"{"project": ["HR"]}"#,
+                r#"{"project": {"key": "HR"}}"#,
+                r#"{"project": 1}"#,
+                r#"{"project": "x"}"#,
+                r#"{"who": {}}"#,
+                r#"{"who": "you"}"#,
+                r#"{"rows": [["a"]]}"#,
+            ] {
+                assert!(check_arguments(bad, &schema, &[]).is_err(), "{list} {bad}");
+            }
+            let told = check_arguments(r#"{"project": ["HR"]}"#, &schema, &[]).unwrap_err();
+            assert_eq!(told, "`project` fits none of the 2 forms that its schema allows: a string, a null");
+            let none = check_arguments(r#"{"who": null}"#, &schema, &[]).unwrap();
+            assert!(none.is_empty(), "left out: {none:?}");
+        }
     }
 }

@@ -172,6 +172,7 @@ impl Play {
         let reply = ModelReply {
             text: text.into(),
             calls: calls.collect(),
+            behind_links: Vec::new(),
             raw: None,
             tokens: 10,
             millis: 100,

@@ -7,6 +7,7 @@ mod answer;
 mod files;
 mod home;
 mod method;
+mod pieces;
 mod reading;
 mod search;
 mod session;
@@ -15,14 +16,14 @@ mod surfaces;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Millis, Outbound, OutboxOp, ReactionMark};
+use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Locale, Millis, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use super::blocks::{BlockSet, SlackMessage, slack_message};
-use super::fallback::{fallback, whisper};
+use super::fallback::{fallback, pieces, whisper};
 use crate::channels::memory::Memory;
 use crate::channels::rates::Limiter;
 use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
@@ -162,6 +163,9 @@ impl SlackClient {
         });
         if let Some(thread) = thread(delivery) {
             body["thread_ts"] = json!(thread);
+        }
+        if delivery.plain {
+            return self.post_pieces(delivery, content, body).await;
         }
         let answer = self.show(Method::Post, delivery, content, body).await?;
         Ok(answer["ts"].as_str().map(receipt).unwrap_or_default())
@@ -370,6 +374,12 @@ impl Channel for SlackClient {
 
     fn batch_sizes(&self) -> BatchSizes {
         method::BATCHES
+    }
+
+    fn cuts_text(&self, content: &Outbound) -> bool {
+        // In which language it goes out may change until then.
+        let cut = |locale| pieces(&self.templates, locale, content).cut;
+        [Locale::ZhCn, Locale::EnUs].into_iter().any(cut)
     }
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {

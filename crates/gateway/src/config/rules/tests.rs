@@ -29,7 +29,7 @@ rules:
   - {tool: write_file, where: {path: 'out/**'}, then: allow}
   - {tool: '*', effect: destructive, then: deny}
   - {tool: run_bash, where: {command: make test}, then: allow}
-  - {tool: x, then: ask}
+  - {tool: x, where: {id: 18446744073709551615}, chats: [C0OPS, 'console:ops'], then: ask}
 ";
 
 /// interface §2: rules reach the program as they are written; the same list stands in a file of its own, alone or under `rules`.
@@ -95,6 +95,14 @@ fn wrong_rules_are_told() {
             "effect: found state, allowed read, write or destructive",
         ),
         ("{tool: a, then: deny, chats: oc_1}", "chats: found oc_1, allowed a list"),
+        (
+            "{tool: a, then: deny, chats: [ops]}",
+            "chats: found ops in the list, allowed a list of chats",
+        ),
+        (
+            "{tool: a, then: deny, where: {x: 18446744073709551616}}",
+            "where: x: the number is too large",
+        ),
         ("{tool: a, then: deny, where: [x]}", "where is {ARGUMENT"),
         ("{tool: a, then: deny, where: {}}", "where names no argument"),
         (
