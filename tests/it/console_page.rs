@@ -1,6 +1,7 @@
 //! The web console over HTTP: its pages, who may see and press, what is live.
 
 mod access;
+mod calls;
 mod parts;
 mod standing;
 

@@ -182,7 +182,7 @@ async fn a_plan_cancelled_by_text_is_over(on: On) {
     assert_eq!(turn["reason"], "cancelled");
     let card = world.repainted(&card, "已取消").await;
     assert!(card.button("approve").is_none());
-    world.hears(c, "不会再执行任何操作").await;
+    world.hears(c, "没有做任何改动").await;
     world.caught_up().await;
     assert_eq!((world.file("report.md"), world.model.seen_of("整理笔记").len()), (None, 1));
     world.end().await;

@@ -166,8 +166,14 @@ pub enum Notice {
     WhichOne { goals: Vec<String> },
     /// `/stop` with nothing to stop.
     NothingToStop {},
-    /// Stopped; `done` lists what already ran.
-    Stopped { done: Vec<String> },
+    /// The task of this goal was stopped; `done` lists what already ran, `next` is the task that waits behind it.
+    Stopped {
+        #[serde(default)]
+        goal: String,
+        done: Vec<String>,
+        #[serde(default)]
+        next: Option<String>,
+    },
     /// A bare mention: what can I do for you?
     Greeting {},
     /// Welcome text when the bot is added.

@@ -12,6 +12,8 @@ use crate::domain::foreign::one_line;
 
 /// Characters of a step where it is only named.
 const STEP_CAP: usize = 300;
+/// Characters of a request that names a task without a plan.
+const REQUEST: usize = 60;
 
 /// Steps of a complex plan that are not done, as people read them; those that failed are marked. A simple plan has no ceremony,
 /// except in plan mode, where its steps are carried out one by one.
@@ -184,11 +186,15 @@ impl Reducer<'_> {
                 let (goal, again) = (goal(), end.reviewed);
                 Some(Outbound::Notice(Notice::ReviewExpired { goal, again }))
             }
-            (TurnStatus::Cancelled, _) if state.calls.writes.is_empty() => Some(Outbound::Notice(Notice::Cancelled {})),
-            (TurnStatus::Cancelled, _) => {
-                let done = state.calls.written();
-                Some(Outbound::Notice(Notice::Stopped { done }))
-            }
+            (TurnStatus::Cancelled, _) => Some(Outbound::Notice(Notice::Stopped {
+                goal: state
+                    .plan
+                    .as_ref()
+                    .map_or_else(|| one_line(&state.task, REQUEST), |plan| plan.goal.clone()),
+                done: state.calls.written(),
+                // The journal knows what waits.
+                next: None,
+            })),
             (_, reason) => Some(Outbound::Answer(Answer {
                 text: end.text,
                 requester: state.requester.clone(),

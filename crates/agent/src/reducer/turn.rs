@@ -84,6 +84,9 @@ pub struct TurnState {
     /// The files that came with the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<ReceivedFile>,
+    /// What failed, for an admin, without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// The final words, or those of a last call whose limit a person may extend.
     pub answer: Option<String>,
     /// What later turns of a shared session remember of this one.
@@ -326,6 +329,7 @@ pub fn begin(beginning: Beginning) -> Turn {
         mailbox: Vec::new(),
         request_edited: false,
         files: Vec::new(),
+        error: None,
         answer: None,
         capsule: None,
     };

@@ -29,6 +29,7 @@ use super::state::Gateway;
 
 pub(super) use guard::{foreign_origin, headers, local_host};
 pub(super) use live::Readers;
+pub(super) use locale::accepted_locale;
 
 /// `/` and everything under `/console/`.
 pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {

@@ -20,6 +20,8 @@ pub struct Details {
     pub budget: Budget,
     /// How often it paused.
     pub pauses: u32,
+    /// What failed, for an admin.
+    pub error: Option<String>,
     /// Final words.
     pub answer: Option<String>,
     /// Steps that were open at the end.
@@ -60,6 +62,7 @@ impl Runner {
             todos_revision: state.todos.revision,
             budget: state.budget,
             pauses: state.pauses,
+            error: state.error,
             answer: state.answer,
             open_steps,
             capsule: state.capsule,

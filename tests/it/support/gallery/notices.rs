@@ -96,9 +96,15 @@ pub fn notices() -> Vec<Notice> {
             goals: vec![goal(), String::from("两行\n的目标")],
         },
         Notice::NothingToStop {},
-        Notice::Stopped { done: vec![] },
         Notice::Stopped {
+            goal: goal(),
+            done: vec![],
+            next: None,
+        },
+        Notice::Stopped {
+            goal: String::new(),
             done: vec![String::from("write_file report.md")],
+            next: Some(String::from("写周报")),
         },
         Notice::Greeting {},
         Notice::Welcome {},

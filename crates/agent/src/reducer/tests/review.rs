@@ -44,6 +44,7 @@ fn a_plan_waits_for_its_countersignature() {
         .unwrap();
     let expected = Event::TurnPaused {
         gate: GateKind::PlanReview,
+        gate_id: play.turn.state.gate.as_ref().map(|gate| gate.id.clone()),
         pending_action_count: 0,
         steps_used: 1,
         steps_remaining: 49,
@@ -397,7 +398,12 @@ fn other_decisions_end_the_turn() {
         play.ended(TurnStatus::Cancelled, reason);
         play.notices().into_iter().cloned().collect::<Vec<_>>()
     };
-    assert_eq!(ended(DecisionKind::Cancel, TurnReason::Cancelled), [Notice::Cancelled {}]);
+    let stopped = Notice::Stopped {
+        goal: "Weekly report".to_owned(),
+        done: Vec::new(),
+        next: None,
+    };
+    assert_eq!(ended(DecisionKind::Cancel, TurnReason::Cancelled), [stopped]);
     let goal = "Weekly report".to_owned();
     assert_eq!(
         ended(DecisionKind::Expire, TurnReason::Expired),

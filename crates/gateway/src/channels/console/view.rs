@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::channels::card::Exhibit;
+use super::shown::Shown;
 use countersign_agent::domain::{ActionStatus, EffectClass};
 
 /// A message of the bot. Texts are plain and get escaped by the template, except members named `html`.
@@ -93,9 +93,9 @@ pub struct CallLine {
     pub(super) need: Option<String>,
     pub(super) hidden: Option<String>,
     pub(super) open: bool,
-    pub(super) preview: Option<Exhibit>,
-    pub(super) arguments: Exhibit,
-    pub(super) output: Option<Exhibit>,
+    pub(super) preview: Option<Shown>,
+    pub(super) arguments: Shown,
+    pub(super) output: Option<Shown>,
     pub(super) ask: Option<CallAskView>,
 }
 
@@ -108,7 +108,7 @@ pub struct CallAskView {
     pub(super) ok: String,
     pub(super) no: String,
     /// Asked before a destructive call.
-    pub(super) danger: Option<String>,
+    pub(super) sure: Option<SureView>,
     /// Approves it and allows it in the chat from now on.
     pub(super) always: Option<AlwaysView>,
     /// May its arguments be edited? All of them are shown, and it never ran.
@@ -119,8 +119,22 @@ pub struct CallAskView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct AlwaysView {
     pub(super) label: String,
-    /// Asked before it counts.
-    pub(super) sure: String,
+    pub(super) sure: SureView,
+}
+
+/// The question before a button counts; all its words are ours, but for what it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SureView {
+    /// The question.
+    pub title: String,
+    /// What it comes to.
+    pub text: String,
+    /// What it is about; foreign.
+    pub about: Option<String>,
+    /// The button that counts.
+    pub yes: String,
+    /// Takes the press back.
+    pub no: String,
 }
 
 /// The buttons of a card; an empty label: there is no such button.
@@ -129,7 +143,8 @@ pub struct AskView {
     pub(super) id: String,
     pub(super) ok: String,
     pub(super) no: String,
-    pub(super) no_sure: String,
+    /// Asked before "no" counts.
+    pub(super) no_sure: Option<SureView>,
     pub(super) label: String,
     pub(super) placeholder: String,
     pub(super) submit: String,
@@ -142,9 +157,7 @@ pub struct AskView {
 /// The boxes of the steps that may be left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct KeepView {
-    pub(super) label: String,
     pub(super) steps: Vec<BoxView>,
-    pub(super) submit: String,
 }
 
 /// A box of a step.

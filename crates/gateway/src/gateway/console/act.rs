@@ -92,7 +92,9 @@ pub(super) async fn decide(
 }
 
 fn scene(gateway: &Gateway, language: PageLocale, form: &Form) -> Result<Scene, ApiError> {
-    Scene::new(gateway, language, Some(form.get("chat")), Some(form.get("as")))
+    let mut scene = Scene::new(gateway, language, Some(form.get("chat")), Some(form.get("as")))?;
+    scene.record = Some(form.get("record")).filter(|turn| !turn.is_empty()).map(str::to_owned);
+    Ok(scene)
 }
 
 async fn review(
@@ -304,11 +306,7 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
         return Ok((code, Json(json!({ "toast": toast }))).into_response());
     }
     if code == StatusCode::OK {
-        let query = form_urlencoded::Serializer::new(String::new())
-            .append_pair("chat", &scene.chat)
-            .append_pair("as", &scene.people.me.id)
-            .finish();
-        return Ok(see(&format!("/console/?{query}"), StatusCode::SEE_OTHER));
+        return Ok(see(&scene.path(), StatusCode::SEE_OTHER));
     }
     Ok((code, scene.page(toast).await?).into_response())
 }

@@ -1,11 +1,12 @@
 //! What was said in the chat, and whether we are at it.
 
-use countersign_agent::domain::{ChannelKind, InboundBody, Millis, TurnStatus};
+use countersign_agent::domain::{CardState, ChannelKind, InboundBody, Millis, Outbound, TurnStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page::Scene;
 use super::people::{self, Person};
+use super::tasks;
 use crate::channels::{CardPage, console_message_id};
 use crate::gateway::error::ApiError;
 use crate::store::{ChatEntry, ListQuery, Read};
@@ -29,7 +30,10 @@ struct Item {
 /// Values of `chat.html`.
 pub(super) async fn chat(session: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
     let said = session.chat_entries(&scene.chat, SHOWN, None).await?;
-    let items: Vec<Item> = said.items.into_iter().rev().filter_map(|said| item(scene, said)).collect();
+    let mut items = Vec::new();
+    for said in said.items.into_iter().rev() {
+        items.extend(item(scene, whole(session, said).await?));
+    }
     let running = session
         .list_turns(&ListQuery {
             chat: Some(scene.chat.clone()),
@@ -44,6 +48,20 @@ pub(super) async fn chat(session: &mut Read, scene: &Scene) -> Result<Value, Api
         .filter(|turn| turn.conversation.channel == ChannelKind::Console)
         .map(|turn| scene.say("console.working", json!({"name": scene.person(&turn.user).name})));
     Ok(json!({ "items": items, "busy": busy }))
+}
+
+/// A card of calls; while it asks, with all of their arguments. Later they stand in the record.
+async fn whole(session: &mut Read, mut said: ChatEntry) -> Result<ChatEntry, ApiError> {
+    if let ChatEntry::Bot { content, .. } = &mut said
+        && let Outbound::ApprovalCard(card) = content
+    {
+        let rows = match card.state {
+            CardState::Open { .. } => session.actions_of_gate(&card.gate_id).await?,
+            CardState::Informed | CardState::Decided { .. } => Vec::new(),
+        };
+        tasks::show_whole(content, &rows, ChannelKind::Console);
+    }
+    Ok(said)
 }
 
 fn item(scene: &Scene, said: ChatEntry) -> Option<Item> {

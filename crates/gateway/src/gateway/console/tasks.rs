@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::page::Scene;
 use super::talk::clock;
 use super::timeline::{Entry, entries};
-use crate::channels::{CardPage, StepLine, step_lines};
+use crate::channels::{CardPage, StepLine, SureView, step_lines};
 use crate::gateway::error::ApiError;
 use crate::store::{EventRow, ListQuery, Read, TurnRow};
 
@@ -33,13 +33,18 @@ struct Waiting {
     opened_clock: String,
     expires_at: String,
     expires_clock: String,
-    /// Two buttons settle it, with these words.
-    quick: bool,
-    ok: String,
-    /// Asked before the first of them, where it runs what cannot be taken back.
-    ok_sure: Option<String>,
-    no: String,
+    turn: String,
     card: CardPage,
+    all: Option<All>,
+}
+
+/// The buttons for all calls of a card at once.
+#[derive(Debug, Serialize)]
+struct All {
+    /// The gate.
+    id: String,
+    /// Asked before all run, where one of them cannot be taken back.
+    sure: Option<SureView>,
 }
 
 /// A task.
@@ -73,38 +78,53 @@ pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, 
         .await?;
     let mut all = Vec::new();
     for row in &paused.items {
-        // A turn that a newer version wrote cannot be read here; the rest of the page goes on.
-        let Some(id) = scene.gateway.runner.details(row).ok().and_then(|details| details.gate) else {
-            continue;
-        };
-        let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none()) else {
-            continue;
-        };
-        let rows = session.actions_of_gate(&id).await?;
-        let mut card = scene.gateway.conversations.open_card(session, &record, &rows).await?;
-        show_whole(&mut card, &rows, record.gate.conversation.channel);
-        all.extend(
-            scene
-                .card(record.gate.conversation.channel, &card)
-                .map(|page| gate(scene, &record.gate, page)),
-        );
+        all.extend(open_card(session, scene, row).await?.map(|(open, page)| gate(scene, &open, page)));
     }
     Ok(json!({ "waiting": all, "more_waits": paused.next.is_some() }))
 }
 
+/// The gate at which the turn waits, and its card. `None` means that it waits at none, or that a newer version wrote it: the rest of the page
+/// goes on.
+pub(super) async fn open_card(session: &mut Read, scene: &Scene, row: &TurnRow) -> Result<Option<(Gate, CardPage)>, ApiError> {
+    let Some(id) = scene.gateway.runner.details(row).ok().and_then(|details| details.gate) else {
+        return Ok(None);
+    };
+    let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none()) else {
+        return Ok(None);
+    };
+    let rows = session.actions_of_gate(&id).await?;
+    let mut card = scene.gateway.conversations.open_card(session, &record, &rows).await?;
+    show_whole(&mut card, &rows, record.gate.conversation.channel);
+    let page = scene.card(record.gate.conversation.channel, &card);
+    Ok(page.map(|page| (record.gate, page)))
+}
+
 /// This page has room for what the platforms' cards have none for. For other channels it decides in the token's name, which allows nothing for
 /// longer than once.
-fn show_whole(card: &mut Outbound, rows: &[Action], channel: ChannelKind) {
+pub(super) fn show_whole(card: &mut Outbound, rows: &[Action], channel: ChannelKind) {
     let Outbound::ApprovalCard(card) = card else { return };
     for view in &mut card.actions {
         if channel != ChannelKind::Console {
             view.always = None;
         }
-        if let Some(row) = rows.iter().find(|row| row.id == view.id) {
-            view.arguments = serde_json::to_string_pretty(&row.arguments).unwrap_or_default();
-            view.hidden = 0;
+        match rows.iter().find(|row| row.id == view.id) {
+            Some(row) => {
+                view.arguments = serde_json::to_string_pretty(&row.arguments).unwrap_or_default();
+                if let (Some(shown), Some(whole)) = (&mut view.preview, &row.preview)
+                    && is_whole_of(whole, shown)
+                {
+                    shown.clone_from(whole);
+                }
+            }
+            None if view.hidden > 0 => view.arguments.push_str("\n…"),
+            None => (),
         }
     }
+}
+
+/// Is `whole` the preview of which a card shows the first lines? A call that asks anew has a newer one, which its card alone has.
+fn is_whole_of(whole: &str, shown: &str) -> bool {
+    shown.rsplit_once("\n[cut: ").is_some_and(|(lines, _)| whole.starts_with(lines))
 }
 
 fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
@@ -125,14 +145,20 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
         | Outbound::File(_)
         | Outbound::Reaction(_) => String::new(),
     };
-    // As on the card; of several calls, all at once.
-    let (ok, no) = match gate.kind {
-        GateKind::PlanReview => ("plan.ok", "plan.cancel"),
-        GateKind::ToolApproval => ("console.approve_all", "console.reject_all"),
-        GateKind::Question | GateKind::Budget => ("budget.ok", "budget.cancel"),
-    };
     let danger = matches!(&gate.card, Outbound::ApprovalCard(card)
         if card.actions.iter().any(|action| action.effect == EffectClass::Destructive));
+    let word = |key: &str| scene.say(key, json!({}));
+    let sure = || SureView {
+        title: word("approval.danger_title"),
+        text: word("approval.danger_text"),
+        about: None,
+        yes: word("console.approve_all"),
+        no: word("slack.back"),
+    };
+    let all = All {
+        id: gate.id.to_string(),
+        sure: danger.then(sure),
+    };
     Waiting {
         id: gate.id.to_string(),
         channel: channel(scene, gate.conversation.channel),
@@ -144,11 +170,9 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
         opened_clock: clock(gate.opened_at),
         expires_at: gate.expires_at.rfc3339(),
         expires_clock: clock(gate.expires_at),
-        quick: gate.kind != GateKind::Question,
-        ok: scene.say(ok, json!({})),
-        ok_sure: danger.then(|| scene.say("approval.danger_title", json!({}))),
-        no: scene.say(no, json!({})),
+        turn: gate.turn_id.to_string(),
         card,
+        all: (gate.kind == GateKind::ToolApproval).then_some(all),
     }
 }
 

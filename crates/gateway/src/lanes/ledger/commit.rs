@@ -150,6 +150,12 @@ fn audit_ruling(tx: &mut Tx, action: &Action) {
 
 /// One row for each message, in order: a restart sends those that are left, each under its own key.
 async fn say(tx: &mut Tx, row: &mut TurnRow, mut content: Outbound) -> Result<(), StoreError> {
+    if let Outbound::Notice(Notice::Stopped { next, .. }) = &mut content {
+        *next = match tx.queued(&row.lane_id).await?.first() {
+            Some(task) => tx.asked(task).await?,
+            None => None,
+        };
+    }
     // Of a task that failed, or that a limit ended, nobody is asked whether the answer helped.
     if let Outbound::Answer(answer) = &mut content
         && answer.reason == TurnReason::FinalAnswer

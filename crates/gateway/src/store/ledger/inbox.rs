@@ -1,12 +1,13 @@
 //! The inbox: rows from `new` over `laned` to `done`, each step taken once.
 
-use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
+use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis, one_line};
 use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
 use super::Result;
 use super::arrive::{self, NewRow};
 use super::lanes::Lease;
+use super::page::{Cursor, Page, page};
 use super::sql::{Columns, encode, named};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
@@ -147,6 +148,32 @@ impl Read {
             .into_iter()
             .filter(|row| keys::chat_key(&row.inbound.conversation) == chat)
             .collect())
+    }
+
+    /// What a task asks for, in a few words. `None` means that a button asked for it.
+    pub async fn asked(&mut self, task: &InboxRow) -> Result<Option<String>> {
+        let InboundBody::Message(message) = &task.inbound.body else {
+            return Ok(None);
+        };
+        let bot = self.fact(&task.inbound.conversation.bot_fact()).await?.unwrap_or_default();
+        Ok(Some(one_line(message.addressed(&bot).task(), 60)))
+    }
+
+    /// A page of the tasks that wait in a lane, oldest first, each with its place there, from 1; those of one chat, or all.
+    pub async fn list_queue(&mut self, chat: Option<&str>, limit: i64, after: Option<&Cursor>) -> Result<Page<(InboxRow, i64)>> {
+        let chat = chat.map(keys::shown);
+        let rows = sqlx::query(
+            "SELECT id, state, received_at, payload,
+               (SELECT COUNT(*) FROM inbox AS older WHERE older.lane_id = inbox.lane_id AND older.state = 'laned' AND older.id < inbox.id) AS ahead
+             FROM inbox WHERE state = 'laned' AND (CAST($1 AS TEXT) IS NULL OR chat = $1) AND id > $2 ORDER BY id LIMIT $3",
+        )
+        .bind(chat.as_deref())
+        .bind(after.map_or(0, |cursor| cursor.at))
+        .bind(limit + 1)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        let placed = |row: &AnyRow| Ok((read_row(row)?, row.int("ahead")? + 1));
+        page(&rows, limit, placed, |(row, _)| Cursor::new(Millis(row.id), ""))
     }
 
     /// The task (untriaged or laned) of this message, which a recall drops and an edit changes.
