@@ -33,7 +33,7 @@ pub struct Intervals {
     pub socket_ping: Duration,
     /// How long a reader of events may take to read one.
     pub socket_timeout: Duration,
-    /// How long the sender of a press waits for what became of it. Platforms show an error of their own after three seconds.
+    /// How long the answer to a press waits for the decision. Platforms show an error of their own after three seconds.
     pub click: Duration,
     /// Those of calls.
     pub calls: Timings,

@@ -118,12 +118,13 @@ struct Letter {
     messages: Vec<Message>,
 }
 
-/// What became of an event that was sent over one connection.
+/// The result of sending an event over one connection.
 enum Carried {
+    /// The gateway acknowledged the event with this answer.
     Acknowledged(Answer),
-    /// The connection stayed, and nothing came in time.
+    /// The connection stayed, and the gateway did not acknowledge the event in time.
     Unacknowledged,
-    /// The connection went away before.
+    /// The connection ended before the gateway acknowledged the event.
     ConnectionLost,
 }
 

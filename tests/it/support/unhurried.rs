@@ -8,13 +8,14 @@ use super::api::PATIENCE;
 use super::platform::On;
 use super::world::World;
 
-/// Longer than any test runs on a busy machine. After a lease that ran out the model is asked about the task again, which is right, and not
-/// what tests of other things count.
+/// Longer than any test runs on a busy machine. When a lease runs out, another worker asks the model again. That is right, but it would
+/// change what a test counts.
 pub const LONG_LEASE: Duration = Duration::from_secs(600);
 
 impl World {
-    /// A world whose leases and presses last as long as its test. Fifty presses at once are decided one after the other: on a busy machine the
-    /// last waits longer than platforms do, and they hold the connections by which a lease is kept.
+    /// A world that waits as long as its test for a press, and keeps its leases as long. Fifty presses at once are decided one after the
+    /// other. On a busy machine the last one waits longer than a platform does. Meanwhile the presses hold all database connections, and no
+    /// lease is renewed.
     pub async fn unhurried_on(on: On, extra: &[(&str, &str)], answer: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
         let mut world = Self::without_gateway(on, extra, answer).await;
         world

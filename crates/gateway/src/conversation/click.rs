@@ -320,7 +320,7 @@ impl Press<'_> {
         let rights = self.rights(session, &record).await?;
         let waits = record.decision.is_none() && row.status.waits();
         let standing = match self.click.verb {
-            // The platform's repetition hears why the first press made no grant, and makes none.
+            // A press that the platform sends again is checked too: it hears the same refusal. It makes no grant.
             ClickVerb::ApproveAlways if waits => {
                 let (conversations, actor) = (self.conversations, &self.actor);
                 match conversations.standing_grant(session, &record, &row, actor, &rights).await? {

@@ -41,8 +41,8 @@ impl Outcome {
 /// What became of an event, and the JSON that answers it, if something does.
 pub(super) type Taken = (Outcome, Option<Value>);
 
-/// Decides a click while the platform waits for the answer, but not for longer than it waits. The work goes on when the platform gives up or
-/// the connection ends: half a decision is none, and a late one shows on the card.
+/// Decides a click and waits for the decision, for [`Intervals::click`](crate::lanes::Intervals::click) at most. The work goes on when that
+/// time is up or the connection ends: half a decision is none, and a late one shows on the card.
 async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiError> {
     let conversations = gateway.conversations.clone();
     let deciding = tokio::spawn(async move { conversations.click(&inbound).await });
