@@ -76,7 +76,8 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         op,
         locale: Locale::ZhCn,
         plain: false,
-        again: None,
+        written_at: Millis(0),
+        again: false,
         upload: None,
         update: None,
     }

@@ -73,7 +73,8 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         op,
         locale: Locale::ZhCn,
         plain: false,
-        again: None,
+        written_at: NOW,
+        again: false,
         upload: None,
         update: None,
     }
@@ -94,10 +95,7 @@ fn notice(key: &str) -> Delivery {
 }
 
 fn again(delivery: Delivery) -> Delivery {
-    Delivery {
-        again: Some(NOW),
-        ..delivery
-    }
+    Delivery { again: true, ..delivery }
 }
 
 fn flat(mut delivery: Delivery) -> Delivery {

@@ -160,7 +160,7 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
     let meters = Meters::install();
     // Leases and expiries by the time that all processes share; signatures by this machine's, as their platforms expect.
     let clock = ledger.clock().clone();
-    let channels = channels(&boot, &templates, &http, &parts.clock, &clock);
+    let channels = channels(&boot, &templates, &http, &parts.clock);
     let attachments = attachments(&boot, &parts.ids)?;
     let platforms: Vec<Arc<dyn Channel>> = vec![Arc::clone(&channels.lark), Arc::<SlackClient>::clone(&channels.slack)];
     let chat_tools = toolbox::chat_tools(&boot, platforms.clone(), &ledger, &parts.ids, &parts.failpoint)?;
@@ -251,8 +251,8 @@ fn mcp_servers(boot: &Boot, ledger: &Ledger) -> Servers {
     }
 }
 
-/// `machine` is this machine's clock, `shared` the one of all processes.
-fn channels(boot: &Boot, templates: &Arc<Templates>, http: &Http, machine: &Clock, shared: &Clock) -> Channels {
+/// `machine` is this machine's clock.
+fn channels(boot: &Boot, templates: &Arc<Templates>, http: &Http, machine: &Clock) -> Channels {
     let lark_hook = Arc::new(LarkHook::new(&boot.lark));
     let sockets = socket_platforms(boot, http, &lark_hook);
     Channels {
@@ -270,7 +270,7 @@ fn channels(boot: &Boot, templates: &Arc<Templates>, http: &Http, machine: &Cloc
             http.for_url(&boot.slack.base_url),
             machine,
         )),
-        console: Arc::new(ConsoleChannel::new(shared.clone())),
+        console: Arc::new(ConsoleChannel),
         sockets,
     }
 }

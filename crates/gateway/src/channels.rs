@@ -50,9 +50,10 @@ pub struct Delivery {
     pub locale: Locale,
     /// Say it as plain text: the card was refused.
     pub plain: bool,
-    /// An earlier try may have arrived, and was not written down; what it would have posted is not older than this. A
-    /// platform without an idempotency key looks there before it posts again.
-    pub again: Option<Millis>,
+    /// When the message was written down to be sent. Nothing that it posts is older.
+    pub written_at: Millis,
+    /// An earlier try may have arrived, and was not noted. A platform without an idempotency key looks for it before it posts again.
+    pub again: bool,
     /// What the platform calls the file or the kept card that this posts.
     pub upload: Option<String>,
     /// The kept card that this changes. `None` means that the message holds the card itself.

@@ -27,6 +27,29 @@ async fn shown(world: &World, chat: &str, kind: &str) -> Value {
     .await
 }
 
+/// outside A6: a program reads the card and says OK in the next millisecond. The OK counts, however late the delivery is noted.
+#[tokio::test]
+async fn an_ok_right_after_the_card_counts() {
+    let world = World::start(&[], reporter).await;
+    for round in 0..20 {
+        let chat = format!("chat_{round}");
+        say(&world, "u1", &chat, "整理笔记").await;
+        let card = loop {
+            let card = said(&world, &chat).await.into_iter().find(|message| message["kind"] == "plan_card");
+            if let Some(card) = card {
+                break card;
+            }
+        };
+        let at: jiff::Timestamp = card["at"].as_str().unwrap().parse().unwrap();
+        while world.clock.now().0 <= at.as_millisecond() {
+            tokio::task::yield_now().await;
+        }
+        say(&world, "u1", &chat, "OK").await;
+        shown(&world, &chat, "answer").await;
+    }
+    world.end().await;
+}
+
 /// S0-28, S0-32: said over the API, shown as a plan card, decided over the API, answered in the same chat, once.
 #[tokio::test]
 async fn a_console_chat_goes_round() {

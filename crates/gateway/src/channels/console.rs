@@ -4,7 +4,7 @@ mod card;
 mod markdown;
 mod view;
 
-use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Outbound, OutboxOp};
+use countersign_agent::domain::{ChannelKind, ChatMessage, FileRef, Outbound, OutboxOp};
 use serde_json::Value;
 
 use super::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
@@ -13,18 +13,8 @@ pub use card::{call_blocks, card_page, markdown_html, step_lines};
 pub use view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine};
 
 /// Takes every delivery at once; messages are read back through `GET /api/v1/messages`.
-#[derive(Clone, Debug)]
-pub struct ConsoleChannel {
-    clock: Clock,
-}
-
-impl ConsoleChannel {
-    /// A console that stamps its messages by `clock`.
-    #[must_use]
-    pub fn new(clock: Clock) -> Self {
-        Self { clock }
-    }
-}
+#[derive(Clone, Copy, Debug)]
+pub struct ConsoleChannel;
 
 impl Channel for ConsoleChannel {
     fn kind(&self) -> ChannelKind {
@@ -35,7 +25,8 @@ impl Channel for ConsoleChannel {
         let receipt = match delivery.op {
             OutboxOp::Post { .. } => Receipt {
                 message_id: Some(message_id(&delivery.key)),
-                at: Some(self.clock.now()),
+                // Whoever reads the chat sees the message from this moment, which is earlier than now.
+                at: Some(delivery.written_at),
                 chat: None,
             },
             OutboxOp::React { undoes: None, .. } => Receipt {
@@ -138,7 +129,8 @@ mod tests {
             op,
             locale: Locale::EnUs,
             plain: false,
-            again: None,
+            written_at: Millis(7),
+            again: false,
             upload: None,
             update: None,
         }
@@ -147,7 +139,7 @@ mod tests {
     /// design: the console takes everything; the same key gives the same message id on every try.
     #[tokio::test]
     async fn posts_get_an_id_from_their_key() {
-        let console = ConsoleChannel::new(Clock::manual(Millis(7)));
+        let console = ConsoleChannel;
         let post = delivery(OutboxOp::Post {
             reply_to: None,
             content: Outbound::Notice(Notice::Done {}),

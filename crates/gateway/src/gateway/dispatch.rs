@@ -140,7 +140,8 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
                 op,
                 locale,
                 plain: row.plain,
-                again: row.uncertain.then_some(row.created_at),
+                written_at: row.created_at,
+                again: row.uncertain,
                 upload: None,
                 update: None,
             };

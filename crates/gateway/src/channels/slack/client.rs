@@ -15,7 +15,7 @@ mod surfaces;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Millis, Outbound, OutboxOp, ReactionMark};
+use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -151,8 +151,8 @@ impl SlackClient {
         if let Outbound::File(file) = content {
             return self.complete(delivery, file).await;
         }
-        if let Some(since) = delivery.again
-            && let Some(ts) = self.find(delivery, since).await?
+        if delivery.again
+            && let Some(ts) = self.find(delivery).await?
         {
             tracing::info!(key = %delivery.key, "an earlier try had arrived");
             return Ok(receipt(&ts));
@@ -269,11 +269,11 @@ impl SlackClient {
 
     /// The message that an earlier try of `delivery` posted. Where we may not look, it is taken as not there: one
     /// message too many is better than none. Where we must wait to look, we wait.
-    async fn find(&self, delivery: &Delivery, since: Millis) -> Result<Option<String>, DeliveryError> {
+    async fn find(&self, delivery: &Delivery) -> Result<Option<String>, DeliveryError> {
         let chat = &delivery.conversation.chat;
         let mut body = json!({
             "channel": chat,
-            "oldest": search::oldest(since),
+            "oldest": search::oldest(delivery.written_at),
             "inclusive": "true",
             "include_all_metadata": "true",
             "limit": PAGE.to_string(),

@@ -55,7 +55,7 @@ impl SlackClient {
     pub(super) async fn complete(&self, delivery: &Delivery, file: &FileView) -> Result<Receipt, DeliveryError> {
         let chat = &delivery.conversation.chat;
         let id = delivery.upload.as_deref().ok_or_else(|| lost("the file was not uploaded", false))?;
-        if delivery.again.is_some()
+        if delivery.again
             && let Some(found) = self.shared(chat, id).await?
         {
             tracing::info!(key = %delivery.key, "an earlier try had arrived");
