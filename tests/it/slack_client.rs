@@ -77,6 +77,7 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         again: false,
         upload: None,
         update: None,
+        about: None,
     }
 }
 

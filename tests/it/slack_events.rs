@@ -44,7 +44,7 @@ fn threads() {
         ("G1", json!("group"), json!("1765432000.000100"), "1765432000.000100", 1),
         ("G1", json!("mpim"), json!(null), "1765432100.123456", 0),
         ("D1", json!("im"), json!(null), "", 0),
-        ("D1", json!("im"), json!("1765432000.000100"), "", 1),
+        ("D1", json!("im"), json!("1765432000.000100"), "1765432000.000100", 1),
         ("D1", json!(null), json!(null), "", 0),
         ("D1", json!("app_home"), json!(null), "", 0),
     ];
@@ -55,7 +55,7 @@ fn threads() {
         assert_eq!(inbound(push(&plain)).conversation.thread, thread, "{chat} {kind} {root}");
         assert_eq!(
             (said.replies_to.len(), said.chat_type == ChatType::Direct),
-            (replies, thread.is_empty()),
+            (replies, chat == "D1"),
             "{chat} {kind} {root}"
         );
     }
@@ -317,11 +317,11 @@ fn the_stop_button_is_a_word() {
         push(&event(stopped))
     };
     let root = "1780000000.000100";
-    for (chat, thread) in [("C1", root), ("D1", "")] {
+    for chat in ["C1", "D1"] {
         let said = inbound(stop(chat, "U1", json!(root)));
         assert_eq!(
             (said.sender.as_str(), said.conversation.thread.as_str(), &said.message_key),
-            ("U1", thread, &None)
+            ("U1", root, &None)
         );
         let InboundBody::Message(message) = said.body else {
             panic!("no message")

@@ -1,8 +1,10 @@
 //! Where things stand on Slack: where an answer lands, whose workspace a click comes from, and what its markup says.
 
 use countersign_gateway::conversation::Phrase;
+use countersign_playground::Fault;
 use serde_json::{Value, json};
 
+use crate::support::fake_model::Script;
 use crate::support::lark_push::with;
 use crate::support::people::{aside, reply};
 use crate::support::platform::On;
@@ -59,6 +61,71 @@ async fn answers_land_where_the_task_is() {
     world.end().await;
 }
 
+/// interface §10 Chats: in a direct chat a thread is a conversation of its own, whatever it begins with: a message that the gateway never saw (every
+/// conversation of the assistant view), or an earlier answer. Card, notices and answer stand there, and a listed word there means its gate.
+#[tokio::test]
+async fn a_thread_of_a_direct_chat_is_a_conversation() {
+    let world = World::start_on(On::Slack, &[], reporter).await;
+    world.model.script("写周报", Script::new().text("写好了"));
+    let (u, d) = ("U0U1", "D0U1");
+    world.say(u, d, "写周报", DIRECT).await;
+    let answer = world.hears(d, "写好了").await;
+    let unseen = world.message(u, d, "New chat", DIRECT).message_id;
+    for root in [&unseen, &answer.id] {
+        let posted = world.chat.posted();
+        let there = To {
+            reply_to: Some(root),
+            ..DIRECT
+        };
+        world.say(u, d, "整理笔记", there).await;
+        let card = world.plan_card(d).await;
+        let status = world.say(u, d, "/status", there).await;
+        world.word_back(d, &status).await;
+        world.say(u, d, "OK", there).await;
+        world
+            .seen("the answer in that thread", |seen| {
+                let mut later = seen.in_chat(d).skip_while(|message| message.id != card.id);
+                later.any(|message| message.words().contains("全部完成")).then_some(())
+            })
+            .await;
+        quiet(&world).await;
+        let places: Vec<_> = world
+            .chat
+            .messages_from(posted)
+            .into_iter()
+            .map(|message| message.reply_to)
+            .collect();
+        assert!(
+            places.len() >= 3 && places.iter().all(|place| place.as_ref() == Some(root)),
+            "{places:?}"
+        );
+        std::fs::remove_file(world.folder.path().join("workspace/report.md")).unwrap();
+    }
+    assert_eq!(world.api.turns().await.len(), 3);
+    world.end().await;
+}
+
+/// interface §10 Chats: where the thread of a request is lost, card and answer stand outside of it, and name the request.
+#[tokio::test]
+async fn a_lost_thread_costs_no_task() {
+    let world = World::start_on(On::Slack, &[], reporter).await;
+    for (chat, word) in [("C0A", "thread_not_found"), ("C0B", "cannot_reply_to_message")] {
+        world.chat.fault("reply", Fault::Error(word));
+        world.say("U0U1", chat, "整理笔记", GROUP).await;
+        let card = world.plan_card(chat).await;
+        assert_eq!(card.reply_to, None, "{word}");
+        assert!(card.words().contains("关于“整理笔记”"), "{}", card.words());
+        world.chat.fault("reply", Fault::Error(word));
+        world.say("U0U1", chat, "OK", aside(&card.id)).await;
+        let answer = world.hears(chat, "全部完成").await;
+        assert_eq!(answer.reply_to, None, "{word}");
+        assert!(answer.words().contains("关于“整理笔记”"), "{}", answer.words());
+        quiet(&world).await;
+    }
+    assert!(world.api.turns().await.iter().all(|turn| turn["status"] == "completed"));
+    world.end().await;
+}
+
 /// M-5: in a channel that workspaces share a click names the person's own workspace, in an enterprise perhaps none;
 /// it finds its gate all the same, counts for nobody but that person, and nowhere but in that channel.
 #[tokio::test]
@@ -109,6 +176,7 @@ fn markup_of_an_answer() {
         "<@UBOT|countersign>: ok",
         "OK <@UBOT>",
         ":+1:",
+        "OK :+1:",
         ":thumbsup:",
         "\u{ff2f}\u{ff2b}",
     ] {
@@ -131,7 +199,6 @@ fn markup_of_an_answer() {
         "_OK_",
         "&gt; OK",
         "&gt;OK",
-        "OK :+1:",
         "<https://ok.example|OK>",
         "`<@UBOT>` OK",
     ] {

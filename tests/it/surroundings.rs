@@ -1,5 +1,6 @@
 //! What surrounds a request: what was said before it, and the files that come with it.
 
+mod apps;
 mod context;
 mod files;
 mod follow_ups;

@@ -77,6 +77,8 @@ async fn seed(world: &World) -> Value {
     quiet(world).await;
     world.say("ou_u1", "oc_c1", SEED, GROUP).await;
     world.plan_card("oc_c1").await;
+    // The first few words to a plan get a hint. Those of the records shall count.
+    world.say("ou_u1", "oc_c1", "hm", GROUP).await;
     quiet(world).await;
     world.api.review_in("oc_c1").await
 }

@@ -400,3 +400,26 @@ async fn the_sample_unpacks() {
     let again = unpack_sample(folder.path()).unwrap_err();
     assert_eq!(again.kind(), std::io::ErrorKind::AlreadyExists, "nobody's edits are overwritten");
 }
+
+/// bugs F16: a file from a Mac has a decomposed name. Either spelling of each part of the path finds it, and a write makes no second file of the
+/// same look; of two files that look alike, the one that is named exactly counts.
+#[tokio::test]
+async fn names_of_a_mac_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = toolbox(folder.path());
+    let (composed, decomposed) = ("\u{dc}ber/\u{30d1}.md", "U\u{308}ber/\u{30cf}\u{309a}.md");
+    fs::create_dir(folder.path().join("U\u{308}ber")).unwrap();
+    fs::write(folder.path().join(decomposed), "from a Mac").unwrap();
+    for path in [composed, decomposed, "\u{dc}ber/\u{30cf}\u{309a}.md"] {
+        assert!(read(&tools, path).await.unwrap().contains("from a Mac"), "{path}");
+    }
+    assert!(list(&tools, "\u{dc}ber").await.is_ok());
+    write(&tools, composed, "mended").await.unwrap();
+    assert_eq!(fs::read_to_string(folder.path().join(decomposed)).unwrap(), "mended");
+    assert_eq!(names(folder.path()), ["U\u{308}ber"]);
+    fs::write(folder.path().join("U\u{308}ber/\u{30d1}.md"), "composed").unwrap();
+    assert!(read(&tools, composed).await.unwrap().contains("composed"));
+    assert!(read(&tools, decomposed).await.unwrap().contains("mended"));
+    fs::write(folder.path().join("\u{e9}.txt"), "from elsewhere").unwrap();
+    assert!(read(&tools, "e\u{301}.txt").await.unwrap().contains("from elsewhere"));
+}

@@ -64,7 +64,7 @@ impl People {
             0 => {
                 *tasks -= 1;
                 let who = PEOPLE[dice.below(2)];
-                let (id, words) = self.words(who, &format!("do it {}", self.said));
+                let (id, words) = self.words(who, &format!("do it this way {}", self.said));
                 self.requests.push((id, who.to_owned()));
                 self.send(dice, words, now);
             }
@@ -105,7 +105,7 @@ impl People {
             }
             7 => {
                 // More words while the task runs: queued, handed over or in its place, as the settings say.
-                let (id, words) = self.words(who, &format!("also this {}", self.said));
+                let (id, words) = self.words(who, &format!("also this as well {}", self.said));
                 if *tasks > 0 {
                     *tasks -= 1;
                     self.requests.push((id, who.to_owned()));
@@ -129,7 +129,7 @@ impl People {
                 // A reply to any post of ours.
                 let posts: Vec<String> = chat.posts().map(|posted| posted.id.clone()).collect();
                 if let Some(post) = posts.get(dice.below(posts.len())) {
-                    let (_, words) = self.words(who, &format!("mind this {}", self.said));
+                    let (_, words) = self.words(who, &format!("mind this as well {}", self.said));
                     self.send(dice, words.plain().reply(&[post]), now);
                 }
             }
@@ -140,7 +140,7 @@ impl People {
     pub fn interject(&mut self, dice: &mut Dice, chat: &Chat, now: Millis) -> Option<Inbound> {
         let who = PEOPLE[dice.weighted(&[6, 3])];
         let newest: Vec<String> = chat.posts().rev().take(3).map(|posted| posted.id.clone()).collect();
-        let (_, words) = self.words(who, &format!("mind this {}", self.said));
+        let (_, words) = self.words(who, &format!("mind this as well {}", self.said));
         let words = match newest.as_slice() {
             [] => words,
             posts => words.plain().reply(&[dice.pick(posts).as_str()]),

@@ -58,6 +58,8 @@ pub struct Delivery {
     pub upload: Option<String>,
     /// The kept card that this changes. `None` means that the message holds the card itself.
     pub update: Option<CardUpdate>,
+    /// The request that a post is about, for a message that has to stand outside of its thread; foreign text.
+    pub about: Option<String>,
 }
 
 /// A change of a card that the platform keeps apart from its message.
@@ -109,6 +111,8 @@ pub struct ChatLook<'a> {
     pub before: Millis,
     /// At most so many.
     pub most: usize,
+    /// What we said is left out, and does not count.
+    pub others_only: bool,
     /// Open forwarded bundles where the list holds only their names.
     pub unfold: bool,
     /// The bot's own user id.
@@ -129,6 +133,10 @@ pub struct ChatPage {
     pub request: Option<ChatMessage>,
     /// Messages that the request quotes.
     pub quoted: Vec<ChatMessage>,
+    /// The first message of the thread in which the request stands, where the platform lists it.
+    pub root: Option<ChatMessage>,
+    /// The thread is so long that this is not all of what is asked for: what is missing, in words for the model.
+    pub gap: Option<&'static str>,
 }
 
 /// How many deliveries of a kind are worth taking at a time: so many go within the time that a delivery may wait for the platform's

@@ -115,6 +115,8 @@ impl PlatformSurroundings {
                 request: request.message.message_id.as_deref(),
                 before: request.at,
                 most,
+                // What we said is in what is left of the task that this one follows up.
+                others_only: true,
                 // In a chat of two the messages themselves are not shown.
                 unfold: !direct,
                 bot: request.bot,
@@ -138,7 +140,10 @@ impl PlatformSurroundings {
         }
         let mut missing = Vec::new();
         match page {
-            Ok(page) => found.take(page, direct, request),
+            Ok(page) => {
+                missing.extend(page.gap.filter(|_| !direct).map(str::to_owned));
+                found.take(page, direct, request);
+            }
             Err(error) if direct => missing.push(unread(kind, "files that may have been sent right before the request", &error)),
             Err(error) => missing.push(unread(kind, "the messages before the request", &error)),
         }
@@ -180,25 +185,27 @@ struct Found {
 
 impl Found {
     fn take(&mut self, page: ChatPage, direct: bool, request: Request<'_>) {
-        // One of the two events of a mention comes without its files.
-        self.files.extend(page.request.into_iter().flat_map(|message| message.files));
+        // One of the two events of a mention comes without its files. What the request is about may stand in the first message of its thread.
+        let root = page.root.filter(|root| !root.ours);
+        self.files
+            .extend(page.request.into_iter().chain(root).flat_map(|message| message.files));
         if self.context.quoted.is_empty() {
             self.context.quoted = page.quoted;
         }
+        self.files
+            .extend(self.context.quoted.iter().flat_map(|message| message.files.clone()));
         if direct {
             // What was said there was said to us: session_mode decides about it.
             self.files.extend(files_before(&page.before, request.at));
         } else {
-            // What we said is in what is left of the task that this one follows up.
-            self.context.before = page.before.into_iter().filter(|message| !message.ours).collect();
+            self.context.before = page.before;
         }
     }
 }
 
-/// The files of the messages without words right before the request. What we say between them does not count.
+/// The files of the messages without words right before the request, of what others said `before` it.
 fn files_before(before: &[ChatMessage], at: Millis) -> Vec<FileRef> {
-    let theirs = before.iter().rev().filter(|message| !message.ours);
-    let of_files = theirs.take_while(|message| {
+    let of_files = before.iter().rev().take_while(|message| {
         let recent = at.0.saturating_sub(message.at.0) <= FILES_BEFORE_WORDS_MS;
         recent && !message.files.is_empty() && is_wordless(&message.text)
     });
@@ -260,7 +267,7 @@ fn unread(channel: &'static str, what: &str, error: &DeliveryError) -> String {
 mod tests {
     use super::*;
 
-    fn message(at: i64, text: &str, files: &[&str], ours: bool) -> ChatMessage {
+    fn message(at: i64, text: &str, files: &[&str]) -> ChatMessage {
         let file = |id: &&str| FileRef {
             id: (*id).to_owned(),
             message_id: String::new(),
@@ -273,7 +280,7 @@ mod tests {
         ChatMessage {
             id: at.to_string(),
             author: String::from("a"),
-            ours,
+            ours: false,
             at: Millis(at),
             text: text.to_owned(),
             files: files.iter().map(file).collect(),
@@ -286,12 +293,11 @@ mod tests {
     fn files_before_the_words_belong_to_them() {
         let ids =
             |before: &[ChatMessage]| -> Vec<String> { files_before(before, Millis(1_000_000)).into_iter().map(|file| file.id).collect() };
-        let one = message(900_000, "[file]", &["f1"], false);
-        let two = message(950_000, "", &["f2", "f3"], false);
-        let seen = message(951_000, "I see the file.", &[], true);
-        assert_eq!(ids(&[one.clone(), two.clone(), seen]), ["f1", "f2", "f3"]);
-        assert_eq!(ids(&[one, message(940_000, "Summarise it", &[], false), two.clone()]), ["f2", "f3"]);
-        assert_eq!(ids(&[message(950_000, "see this", &["f1"], false)]), Vec::<String>::new());
-        assert_eq!(ids(&[message(100_000, "", &["f0"], false), two]), ["f2", "f3"]);
+        let one = message(900_000, "[file]", &["f1"]);
+        let two = message(950_000, "", &["f2", "f3"]);
+        assert_eq!(ids(&[one.clone(), two.clone()]), ["f1", "f2", "f3"]);
+        assert_eq!(ids(&[one, message(940_000, "Summarise it", &[]), two.clone()]), ["f2", "f3"]);
+        assert_eq!(ids(&[message(950_000, "see this", &["f1"])]), Vec::<String>::new());
+        assert_eq!(ids(&[message(100_000, "", &["f0"]), two]), ["f2", "f3"]);
     }
 }

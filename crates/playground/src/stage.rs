@@ -82,6 +82,8 @@ pub(super) struct Memory {
     pub(super) sent: BTreeMap<String, PlayedFile>,
     /// People to whom the bot cannot write.
     pub(super) unreachable: BTreeSet<String>,
+    /// Slack: a file is known from the moment on at which it has an id.
+    pub(super) knows_files_early: bool,
     faults: Vec<(String, Fault)>,
     held: BTreeSet<String>,
 }
@@ -174,6 +176,11 @@ impl Stage {
     /// From now on the bot cannot write to `user`.
     pub fn set_unreachable(&self, user: &str) {
         self.lock().unreachable.insert(user.to_owned());
+    }
+
+    /// From now on Slack knows a file before its upload is complete.
+    pub fn know_files_early(&self) {
+        self.lock().knows_files_early = true;
     }
 
     pub(super) fn now(&self) -> Millis {

@@ -71,6 +71,7 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
         replies: args.replies.into(),
         read: if slow { READ } else { Duration::ZERO },
         answered: Vec::new(),
+        repeated: Vec::new(),
         replaces: false,
         said: 0,
     };
@@ -125,6 +126,8 @@ struct Show {
     read: Duration,
     /// Gates that were answered.
     answered: Vec<String>,
+    /// Gates at which a reply was said again.
+    repeated: Vec<String>,
     /// The last answer was a `/new`: another task takes the place of the one that waits.
     replaces: bool,
     /// Messages of people so far.
@@ -143,14 +146,20 @@ impl Show {
     /// Plays to the end of the task, or until the reader answers no more: then with this exit code.
     async fn play(&mut self, limit: &mut TimeLimit) -> anyhow::Result<Option<ExitCode>> {
         let mut reply = (self.scene.request.to_owned(), None);
+        let mut again = false;
         loop {
             let asked = limit.spend(async {
-                self.say(&reply.0, reply.1.as_deref()).await?;
+                self.say(&reply.0, reply.1.as_deref(), again).await?;
                 self.follow().await
             });
             let Some(asked) = asked.await? else { return Ok(None) };
+            again = self.reader.is_none() && self.answered.contains(&asked.gate);
             let answer = match &mut self.reader {
                 Some(reader) => reader.answer(&asked.kind).await?,
+                None if again => {
+                    self.repeated.push(asked.gate.clone());
+                    Answer::Say(reply.0)
+                }
                 None => Answer::Say(self.replies.pop_front().unwrap_or_else(|| String::from("OK"))),
             };
             if !self.answered.contains(&asked.gate) {
@@ -215,7 +224,7 @@ impl Show {
         let Some(gate) = turn["gate"]["id"].as_str() else { return Ok(None) };
         let is_answered = self.answered.iter().any(|known| known == gate);
         // A `/new` closes the gate a moment after it was sent. Other words, such as `/status`, may have left it open.
-        if is_answered && (self.reader.is_none() || self.replaces) {
+        if is_answered && (self.replaces || (self.reader.is_none() && !self.was_hinted(gate))) {
             return Ok(None);
         }
         // The gate's card may still wait in the outbox.
@@ -242,20 +251,28 @@ impl Show {
         }))
     }
 
-    async fn say(&mut self, text: &str, reply_to: Option<&str>) -> anyhow::Result<()> {
+    /// A few words to a plan get a hint first, once: said again they count.
+    fn was_hinted(&self, gate: &str) -> bool {
+        let chat = self.scene.stage().snapshot();
+        let is_word = chat.messages.last().is_some_and(|message| message.title().is_none());
+        is_word && !self.repeated.iter().any(|known| known == gate)
+    }
+
+    /// Says `text`; `again`: it was said before.
+    async fn say(&mut self, text: &str, reply_to: Option<&str>, again: bool) -> anyhow::Result<()> {
         self.said += 1;
         let words = Words {
             user: self.scene.user,
             chat: self.scene.chat,
             text,
             group: true,
-            mention: reply_to.is_none(),
+            mention: reply_to.is_none() || again,
             reply_to,
             ..Words::default()
         };
         let event = self.scene.tenant.message(&words);
         self.scene.stage().learn(&event.message_id, self.scene.chat);
-        self.printer.person(self.scene.user, text, reply_to.is_some())?;
+        self.printer.person(self.scene.user, text, reply_to.is_some() && !again)?;
         let sealed = self.scene.tenant.seal(&event);
         let (mut status, mut body) = self.scene.tenant.post(&sealed).await?;
         // As platforms do: nothing was stored, because this machine is busy.

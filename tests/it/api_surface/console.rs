@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{decide, say};
 use crate::support::api::eventually;
+use crate::support::people::in_full;
 use crate::support::quiet::quiet;
 use crate::support::raw::{members, post};
 use crate::support::scripts::reporter;
@@ -115,7 +116,7 @@ async fn words_decide_in_the_console_too() {
     let world = World::start(&[], reporter).await;
     say(&world, "u1", "chat_a", "整理笔记").await;
     let first = world.api.review_in("chat_a").await;
-    say(&world, "u1", "chat_a", "只要要点").await;
+    say(&world, "u1", "chat_a", &in_full("只要要点")).await;
     let second = eventually("a second review", || async {
         let review = world.api.review_in("chat_a").await;
         (review["id"] != first["id"]).then_some(review)
@@ -129,7 +130,7 @@ async fn words_decide_in_the_console_too() {
     let old = world.api.get(&format!("/api/v1/reviews/{}", first["id"].as_str().unwrap())).await;
     assert_eq!(
         (&old["status"], &old["decision"]["text"], &old["decision"]["via"]),
-        (&json!("revised"), &json!("只要要点"), &json!("text"))
+        (&json!("revised"), &json!(in_full("只要要点")), &json!("text"))
     );
     world.end().await;
 }

@@ -176,12 +176,15 @@ async fn the_demo_shows_plan_mode() {
 /// S0-33, S0-34: changes lead to a second card, which needs an OK of its own.
 #[tokio::test]
 async fn a_change_leads_to_a_second_card() {
-    let lines = lines(&["--locale", "zh-CN", "--reply", "第二步先给我看草稿"]).await;
-    assert_eq!(texts(&lines, "decision"), ["第二步先给我看草稿", "OK"]);
+    // A few words get a hint first. The person says them again.
+    let change = "第二步先给我看草稿";
+    let lines = lines(&["--locale", "zh-CN", "--reply", change]).await;
+    assert_eq!(texts(&lines, "decision"), [change, "OK"]);
     let cards = texts(&lines, "card");
     assert_eq!(cards.len(), 2, "{cards:#?}");
     assert!(cards[1].contains("草稿"), "{}", cards[1]);
-    assert_eq!(texts(&lines, "answer").len(), 1);
+    let words = texts(&lines, "answer");
+    assert!(words[0].contains("要继续，请回复 OK") && words.len() == 2, "{words:#?}");
 }
 
 /// design: a cancelled plan is an outcome like any other: the chat says so, the figures say so, nothing was written, exit 0.

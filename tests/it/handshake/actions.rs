@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{call, say};
+use crate::support::people::in_full;
 use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, planned_simply, reads, reporter, writes};
 use crate::support::world::{DIRECT, GROUP, World};
@@ -85,7 +86,7 @@ async fn a_model_that_acts_on_feedback_is_refused(on: On) {
     let world = World::start_on(on, &[], in_order(script)).await;
     world.say(u, c, "写", GROUP).await;
     let first = world.plan_card(c).await;
-    world.say(u, c, "先看笔记再写", GROUP).await;
+    world.say(u, c, &in_full("先看笔记再写"), GROUP).await;
     let second = world.card_after(c, &first).await;
     let words = tool_words(&world).await;
     assert!(
@@ -244,7 +245,7 @@ async fn a_model_that_claims_an_approval_has_none(on: On) {
     let world = World::start_on(on, &[], in_order(script)).await;
     world.say(u, c, "写", GROUP).await;
     let first = world.plan_card(c).await;
-    world.say(u, c, "等等", GROUP).await;
+    world.say(u, c, &in_full("等等"), GROUP).await;
     let second = world.card_after(c, &first).await;
     assert_eq!(
         (world.file("a.md"), &world.review_of(&second).await["status"]),

@@ -125,6 +125,8 @@ async fn after_back_and_after_its_end_a_deputy_is_nobody(on: On) {
     let card = world.plan_card(c).await;
     assert!(!card.words().contains("暂时不在"), "{}", card.words());
     world.tap(u2, c, &card, "approve", None).await.told("没有生效").await;
+    // The same thing is not told twice within five seconds.
+    world.clock.advance(Duration::from_secs(5));
     let said = world.say(u1, direct, &format!("/away {{@{u2}}} for 8h"), DIRECT).await;
     world.word_back(direct, &said).await;
     world.clock.advance(Duration::from_millis(8 * 3_600_000 + 1));
@@ -307,7 +309,7 @@ async fn an_absence_that_begins_while_the_card_waits(on: On) {
 async fn what_away_refuses(on: On) {
     let (u1, u2, u3, stranger) = (on.user("u1"), on.user("u2"), on.user("u3"), on.user("u9"));
     let users = format!("[{u1}, {u2}, {u3}]");
-    let world = World::start_on(on, &[(USERS, &users)], reporter).await;
+    let world = World::frozen_on(on, &[(USERS, &users)], reporter).await;
     let direct = on.direct(u1);
     let group = match on {
         On::Lark => "od-1",
@@ -325,6 +327,8 @@ async fn what_away_refuses(on: On) {
         (format!("/away {{@{u2}}} for 9999d"), "最长 366 天"),
     ];
     for (words, answer) in table {
+        // The same thing is not told twice within five seconds.
+        world.clock.advance(Duration::from_secs(5));
         let said = world.say(u1, direct, &words, DIRECT).await;
         let told = world.word_back(direct, &said).await;
         assert!(

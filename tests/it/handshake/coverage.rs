@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::api::eventually;
 use crate::support::fake_model::{call, say};
+use crate::support::people::in_full;
 use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, finished, in_order, planned, reads, step, writes};
 use crate::support::world::{GROUP, To, World, place};
@@ -151,7 +152,7 @@ async fn a_changed_plan_covers_what_its_own_card_lists(on: On) {
     let world = World::start_on(on, &[], in_order(script)).await;
     world.say(u, c, "写", GROUP).await;
     let first = world.plan_card(c).await;
-    world.say(u, c, "写到 b.md", GROUP).await;
+    world.say(u, c, &in_full("写到 b.md"), GROUP).await;
     let second = world.card_after(c, &first).await;
     world.tap(u, c, &second, "approve", None).await;
     refuses(&world, &["a.md"], None).await;

@@ -1,7 +1,7 @@
 //! What the plan card says once its turn is over: how it ended, and no step that still claims to be under way.
 
 use crate::support::fake_model::{Gate, Script, say};
-use crate::support::people::reply;
+use crate::support::people::{in_full, reply};
 use crate::support::platform::{On, on_either};
 use crate::support::scripts::{clarified, gated, planned, reporter, writes};
 use crate::support::world::{GROUP, World};
@@ -65,7 +65,7 @@ async fn a_change_that_leads_to_no_new_plan_says_how_it_ended(on: On) {
         .script("写两份", Script::new().message(planned("写两份", STEPS)).status(401, &[]));
     world.say(u, c, "写两份", GROUP).await;
     let card = world.plan_card(c).await;
-    world.say(u, c, "先写 b", reply(&card.id)).await;
+    world.say(u, c, &in_full("先写 b"), reply(&card.id)).await;
     world.hears(c, "问题编号").await;
     let card = world.repainted(&card, "任务没有完成").await;
     assert!(!card.words().contains("新的卡片"), "{}", card.words());

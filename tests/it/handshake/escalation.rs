@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::reminders::{called, event_types, list};
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
+use crate::support::people::in_full;
 use crate::support::platform::{On, on_both};
 use crate::support::quiet::stored;
 use crate::support::scripts::{in_order, reporter, writes};
@@ -349,7 +350,7 @@ async fn who_was_taken_off_the_list_gets_no_new_card(on: On) {
         reply_to: Some(&card.id),
         ..GROUP
     };
-    world.say(u, c, "这一步会删数据吗？", to).await;
+    world.say(u, c, &in_full("这一步会删数据吗？"), to).await;
     world.card_after(c, &card).await;
     let there = direct_of(on, deputy);
     world

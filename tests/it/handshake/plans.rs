@@ -1,7 +1,7 @@
 //! The requester's own words about the plan: changes, questions, refusals, and what counts as a yes.
 
 use crate::support::fake_model::{Gate, Script, say};
-use crate::support::people::{aside, reply};
+use crate::support::people::{aside, in_full, reply};
 use crate::support::platform::{On, on_both, on_either};
 use crate::support::scripts::{clarified, finished, gated, in_order, planned, reporter};
 use crate::support::world::{ASIDE, DIRECT, GROUP, To, World, place};
@@ -82,7 +82,7 @@ async fn a_question_about_the_plan_is_answered_and_the_plan_still_waits(on: On) 
     let world = World::start_on(on, &[], reporter).await;
     world.say(u, c, "整理笔记", GROUP).await;
     let first = world.plan_card(c).await;
-    world.say(u, c, "这一步会删数据吗？", reply(&first.id)).await;
+    world.say(u, c, &in_full("这一步会删数据吗？"), reply(&first.id)).await;
     let second = world.card_after(c, &first).await;
     assert!(second.words().contains("不会删除任何数据"), "{}", second.words());
     if on == On::Lark {
@@ -111,9 +111,9 @@ async fn a_press_on_the_earlier_card_counts_after_an_answer(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     world.say(u, c, "整理笔记", GROUP).await;
     let first = world.plan_card(c).await;
-    world.say(u, c, "这一步会删数据吗？", reply(&first.id)).await;
+    world.say(u, c, &in_full("这一步会删数据吗？"), reply(&first.id)).await;
     let second = world.card_after(c, &first).await;
-    world.say(u, c, "那会覆盖吗？", reply(&second.id)).await;
+    world.say(u, c, &in_full("那会覆盖吗？"), reply(&second.id)).await;
     let third = world.card_after(c, &second).await;
     world.tap(u, c, &first, "approve", None).await.done("已确认");
     world.hears(c, "全部完成").await;
@@ -127,7 +127,7 @@ async fn a_reply_to_the_earlier_card_counts_after_an_answer(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     world.say(u, c, "整理笔记", GROUP).await;
     let first = world.plan_card(c).await;
-    world.say(u, c, "这一步会删数据吗？", reply(&first.id)).await;
+    world.say(u, c, &in_full("这一步会删数据吗？"), reply(&first.id)).await;
     let second = world.card_after(c, &first).await;
     world.say(u, c, "OK", reply(&first.id)).await;
     world.hears(c, "全部完成").await;
@@ -135,7 +135,7 @@ async fn a_reply_to_the_earlier_card_counts_after_an_answer(on: On) {
     let d = on.chat("c2");
     world.say(u, d, "整理笔记", GROUP).await;
     let first = world.plan_card(d).await;
-    world.say(u, d, "这一步会删数据吗？", reply(&first.id)).await;
+    world.say(u, d, &in_full("这一步会删数据吗？"), reply(&first.id)).await;
     let second = world.card_after(d, &first).await;
     let (status, decided) = world.api.decide(&world.review_of(&first).await, "approve", u).await;
     assert_eq!((status, &decided["id"]), (200, &world.review_of(&second).await["id"]), "{decided}");
@@ -157,7 +157,7 @@ async fn a_press_while_words_are_worked_on_counts_for_nothing(on: On) {
     world.model.script("看一下", script);
     world.say(u, c, "看一下", GROUP).await;
     let first = world.plan_card(c).await;
-    world.say(u, c, "会覆盖吗？", reply(&first.id)).await;
+    world.say(u, c, &in_full("会覆盖吗？"), reply(&first.id)).await;
     let replied = world.repainted(&first, "已收到回复").await;
     assert!(!replied.words().contains("修改"), "{}", replied.words());
     world.tap(u, c, &first, "approve", None).await.told("没有计入").await;
@@ -223,7 +223,7 @@ async fn an_ok_with_a_but_is_a_change(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     world.say(u, c, "整理笔记", GROUP).await;
     let first = world.plan_card(c).await;
-    world.say(u, c, "OK 但是第二步别做", reply(&first.id)).await;
+    world.say(u, c, "OK 但是第二步别做，第三步再说", reply(&first.id)).await;
     let second = world.card_after(c, &first).await;
     assert_eq!(world.review_of(&first).await["status"], "revised");
     assert_eq!(world.review_of(&second).await["status"], "pending");
@@ -296,10 +296,10 @@ async fn after_five_rounds_of_changes_the_task_ends_with_a_notice(on: On) {
     world.say(u, c, "起草", GROUP).await;
     let mut card = world.plan_card(c).await;
     for round in 1..=5 {
-        world.say(u, c, &format!("再改第{round}次"), GROUP).await;
+        world.say(u, c, &in_full(&format!("再改第{round}次")), GROUP).await;
         card = world.card_after(c, &card).await;
     }
-    world.say(u, c, "再改第6次", GROUP).await;
+    world.say(u, c, &in_full("再改第6次"), GROUP).await;
     let turn = world.api.turn_in(c, "failed").await;
     assert_eq!(turn["reason"], "rounds");
     world.hears(c, "改了很多轮").await;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::fake_model::{Script, say};
 use crate::support::lark_push::with;
-use crate::support::people::{aside, reply};
+use crate::support::people::{aside, in_full, reply};
 use crate::support::platform::{On, on_both, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::{in_order, reporter, writes};
@@ -112,7 +112,7 @@ async fn another_members_ok_is_refused_in_place(on: On) {
     let by_mention = world.say(u2, c, "OK", GROUP).await;
     // Free words in a thread are talk among people; there it takes a word of consent.
     let words = if on == On::Lark { "我看可以" } else { "同意" };
-    let by_reply = world.say(u2, c, words, aside(&card.id)).await;
+    let by_reply = world.say(on.user("u3"), c, words, aside(&card.id)).await;
     for message in [&by_mention, &by_reply] {
         let told = world.word_back(c, message).await;
         assert!(told.words().contains("没有生效"), "{}", told.words());
@@ -207,7 +207,7 @@ async fn votes_stay_when_a_question_is_answered(on: On) {
     for name in [boss, chief] {
         assert_eq!(world.api.decide(&world.review_of(&first).await, "approve", name).await.0, 200);
     }
-    world.say(u2, c, "这一步会删数据吗？", reply(&first.id)).await;
+    world.say(u2, c, &in_full("这一步会删数据吗？"), reply(&first.id)).await;
     let second = world.card_after(c, &first).await;
     assert!(second.words().contains("已有 2 人"), "{}", second.words());
     world.tap(u1, c, &second, "approve", None).await.done("2/3");

@@ -3,15 +3,16 @@
 use crate::support::fake_model::{Gate, Script, say};
 use crate::support::people::aside;
 use crate::support::platform::{On, on_both};
-use crate::support::quiet::heard;
+use crate::support::quiet::{heard, quiet};
 use crate::support::scripts::{gated, reporter};
-use crate::support::world::{ASIDE, GROUP, To, World};
+use crate::support::world::{ASIDE, DIRECT, GROUP, To, World};
 
 on_both! {
     a_follow_up_of_the_requester_needs_no_mention,
     while_the_task_runs_a_follow_up_waits_behind_it,
     others_and_words_to_others_are_left_alone,
     without_the_setting_a_follow_up_needs_a_mention,
+    a_yes_below_an_older_message_of_a_direct_chat_means_what_waits,
 }
 
 const TRIGGER: (&str, &str) = ("CHAT__GROUP_TRIGGER", "thread");
@@ -103,6 +104,30 @@ async fn without_the_setting_a_follow_up_needs_a_mention(on: On) {
     world.say(u1, c, "再短一点", below(on, &request)).await;
     heard(&world).await;
     assert_eq!(world.turns_in(c).await.len(), 1);
+    world.end().await;
+}
+
+/// interface §10 Chats: alone with the bot, `OK` in reply to an older message means the only thing that waits there.
+async fn a_yes_below_an_older_message_of_a_direct_chat_means_what_waits(on: On) {
+    let (d, u1) = (on.direct("d1"), on.user("u1"));
+    let world = World::start_on(on, &[], reporter).await;
+    world.model.script("写周报", Script::new().text("写好了"));
+    world.say(u1, d, "写周报", DIRECT).await;
+    let answer = world.hears(d, "写好了").await;
+    let unseen = world.message(u1, d, "早上好", DIRECT).message_id;
+    for older in [&answer.id, &unseen] {
+        world.say(u1, d, "整理笔记", DIRECT).await;
+        let card = world.plan_card(d).await;
+        let below = To {
+            reply_to: Some(older),
+            ..DIRECT
+        };
+        world.say(u1, d, "OK", below).await;
+        world.repainted(&card, "已确认").await;
+        assert_eq!(world.review_of(&card).await["status"], "approved");
+        world.api.turn_in(d, "completed").await;
+        quiet(&world).await;
+    }
     world.end().await;
 }
 

@@ -20,8 +20,14 @@ on_either! {
 
 /// The process dies at `point`, and the next one goes on.
 async fn is_one_file(on: On, point: &str) {
+    is_one_file_where(on, point, |_| {}).await;
+}
+
+/// The same on a platform that `prepare` made odd.
+async fn is_one_file_where(on: On, point: &str, prepare: impl FnOnce(&World)) {
     let script = vec![call([("send_file", json!({ "path": "notes.md", "caption": "笔记" }))]), say("好了")];
     let world = World::process_on(on, &[("AGENT__APPROVAL", "never")], Some(point), in_order(script)).await;
+    prepare(&world);
     let mut hand = Handshake::within(world);
     hand.ask().await;
     hand.dies().await;
@@ -61,6 +67,12 @@ async fn a_file_that_is_queued(on: On) {
 /// F-K19: the platform took the bytes, and nobody wrote that down.
 async fn a_file_that_the_platform_has(on: On) {
     is_one_file(on, "file_uploaded").await;
+}
+
+/// outside PF-6: a Slack that knows a file before it is complete is not asked about one that it took in this try: there is one in the end.
+#[tokio::test]
+async fn a_file_that_slack_knows_early() {
+    is_one_file_where(On::Slack, "file_uploaded", |world| world.chat.know_files_early()).await;
 }
 
 /// F-K19: the platform took the bytes; the file is in no chat yet.

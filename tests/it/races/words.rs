@@ -4,7 +4,7 @@ use futures_util::future::join;
 
 use super::kit::Race;
 use super::races;
-use crate::support::people::reply;
+use crate::support::people::{in_full, reply};
 use crate::support::platform::On;
 use crate::support::scripts::{planned, reporter};
 use crate::support::world::{GROUP, World, place};
@@ -71,11 +71,11 @@ async fn changes_without_end(on: On) {
             let mut card = round.card().await;
             for change in 1..=5 {
                 round.world.breath().await;
-                round.push(&round.words(&format!("再改第{change}次"), GROUP)).await;
+                round.push(&round.words(&in_full(&format!("再改第{change}次")), GROUP)).await;
                 card = round.world.card_after(round.chat, &card).await;
             }
             round.world.breath().await;
-            round.push(&round.words("再改第6次", GROUP)).await;
+            round.push(&round.words(&in_full("再改第6次"), GROUP)).await;
             round.world.hears(round.chat, "改了很多轮").await;
         },
         async |round, ()| {
@@ -97,7 +97,7 @@ async fn a_model_that_only_talks(on: On) {
             let mut card = round.card().await;
             for question in ["会删除数据吗？", "真的不会吗？"] {
                 round.world.breath().await;
-                round.push(&round.words(question, reply(&card.id))).await;
+                round.push(&round.words(&in_full(question), reply(&card.id))).await;
                 card = round.world.card_after(round.chat, &card).await;
             }
             card

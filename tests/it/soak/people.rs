@@ -12,6 +12,7 @@ use super::courier::{ASKS, file};
 use super::dice::Dice;
 use super::history::{Verb, What, tasks_in};
 use super::street::{Street, all_words, is_given_up, is_last};
+use crate::support::people::in_full;
 use crate::support::platform::On;
 
 /// Far above what anything takes while faults go on.
@@ -110,7 +111,7 @@ impl<'a> Person<'a> {
         match kind {
             "OK by button" => task.press(&card, "approve", Verb::Approve(review)).await?,
             "revised, then OK" => {
-                task.say("换一个文件名", Some(&card.id), Verb::Revise(review)).await?;
+                task.say(&in_full("换一个文件名"), Some(&card.id), Verb::Revise(review)).await?;
                 card = task.plan_card(2).await?;
                 review = review_of(&card)?;
                 task.say("OK", Some(&card.id), Verb::Approve(review)).await.map(drop)?;

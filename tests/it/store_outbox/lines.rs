@@ -220,3 +220,23 @@ async fn a_newer_look_takes_the_place() {
         );
     }
 }
+
+/// attacks N7: in a chat, cards and answers go before words back to messages, however many of those wait.
+#[tokio::test]
+async fn cards_and_answers_go_before_notices() {
+    for store in stores().await {
+        let notices: Vec<NewOutbox> = (0..30).map(|nth| post(&format!("n{nth}"), &format!("inbox:{nth}"))).collect();
+        enqueue(&store, &notices).await;
+        enqueue(&store, &[post("card", "turn_1")]).await;
+        let line = Line {
+            channel: ChannelKind::Console,
+            kind: LineKind::Posts,
+            most: 2,
+            within: Duration::from_secs(3),
+            free: 10,
+        };
+        let mut keys: Vec<String> = take_of(&store, &[line]).await.into_iter().map(|row| row.new.key).collect();
+        keys.sort();
+        assert_eq!(keys, ["card", "n0"]);
+    }
+}

@@ -397,3 +397,8 @@ pub fn moment(time: &Value) -> i64 {
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - 719_468;
     ((days * 24 + part(11..13)) * 60 + part(14..16)) * 60_000 + part(17..19) * 1000 + part(20..23)
 }
+
+/// `words` in a sentence: a few words to a plan get a hint before they count as changes.
+pub fn in_full(words: &str) -> String {
+    format!("请先看清楚我的这句话再答复：{words}")
+}

@@ -23,6 +23,8 @@ on_both! {
     a_name_leads_nowhere,
     files_of_one_name_stay_apart,
     a_file_without_words_waits_for_them,
+    a_file_that_does_not_come_for_now_is_asked_for_again,
+    a_file_of_json_is_a_file,
 }
 
 /// A PNG of one pixel.
@@ -452,5 +454,44 @@ async fn a_token_that_expires_in_between_costs_nothing() {
     world.chat.release("file");
     let block = answered(&world, GROUP).await;
     assert_eq!(world.file(path(&block)).as_deref(), Some("abc"));
+    world.end().await;
+}
+
+/// outside PF-3: too many calls, trouble of the platform, or a broken line: the file is asked for again, after the time that the platform names.
+async fn a_file_that_does_not_come_for_now_is_asked_for_again(on: On) {
+    let wait = match on {
+        On::Lark => "x-ogw-ratelimit-reset",
+        On::Slack => "retry-after",
+    };
+    let limited = |status| Fault::Answer {
+        status,
+        code: 99_991_400,
+        header: Some((wait.to_owned(), String::from("1"))),
+    };
+    let away = Fault::Answer {
+        status: 503,
+        code: 0,
+        header: None,
+    };
+    let limited_status = if on == On::Lark { 400 } else { 429 };
+    for fault in [limited(429), limited(limited_status), away, Fault::LoseAnswer] {
+        let world = World::start_on(on, &[], |_| say("好的。")).await;
+        world.chat.fault("file", fault);
+        let begun = Instant::now();
+        ask_about(&world, "F1", file("a.txt", "text/plain", b"abc"), GROUP).await;
+        let block = answered(&world, GROUP).await;
+        assert_eq!(world.file(path(&block)).as_deref(), Some("abc"));
+        assert!(begun.elapsed() >= Duration::from_secs(1), "a pause before the second try");
+        assert_eq!(world.chat.snapshot().count("file"), 2);
+        world.end().await;
+    }
+}
+
+/// outside PF-5: a file of JSON is a file. Only `{"code": …}` without a name is a refusal of Lark's.
+async fn a_file_of_json_is_a_file(on: On) {
+    let world = World::start_on(on, &[], |_| say("好的。")).await;
+    ask_about(&world, "F1", file("a.json", "application/json", br#"{"code": 0, "a": [1]}"#), GROUP).await;
+    let block = answered(&world, GROUP).await;
+    assert_eq!(world.file(path(&block)).as_deref(), Some(r#"{"code": 0, "a": [1]}"#));
     world.end().await;
 }

@@ -5,6 +5,7 @@ use countersign_gateway::store::OutboxOp;
 
 use super::words::says;
 use super::world::World;
+use crate::support::people::in_full;
 
 /// S0-31, C16: the requester's next message is the answer; the decision carries who, by which road, the words and the evidence.
 #[tokio::test]
@@ -57,7 +58,10 @@ async fn a_task_is_seen() {
 /// design: any revise or cancel by an entitled person settles at once.
 #[tokio::test]
 async fn changes_and_refusal_settle() {
-    for (words, expected, text) in [("第二步先备份", "revise u1", Some("第二步先备份")), ("取消", "cancel u1", None)] {
+    for (words, expected, text) in [
+        ("第二步先备份到另一台机器上去", "revise u1", Some("第二步先备份到另一台机器上去")),
+        ("取消", "cancel u1", None),
+    ] {
         let mut world = World::new().await;
         world.hear(says("1", "u1", "写周报")).await;
         let turn = world.begin().await;
@@ -213,14 +217,16 @@ async fn ok_under_an_older_card() {
     world.hear(says("1", "u1", "写周报")).await;
     let turn = world.begin().await;
     let first = world.gate(&turn, GateKind::PlanReview, 1).await;
-    world.hear(says("2", "u1", "先备份")).await;
+    world.hear(says("2", "u1", &in_full("先备份"))).await;
     world.deliver().await;
     let second = world.gate(&turn, GateKind::PlanReview, 1).await;
     let older = first.card_message.clone().unwrap();
     world.hear(says("3", "u1", "OK").plain().reply(&[&older, "om_1"])).await;
     assert_eq!(world.decision(&second).await, "open");
     assert_eq!(world.notices().await, [Notice::Superseded {}]);
-    world.hear(says("4", "u1", "再加一步").plain().reply(&[&older, "om_1"])).await;
+    world
+        .hear(says("4", "u1", &in_full("再加一步")).plain().reply(&[&older, "om_1"]))
+        .await;
     assert_eq!(world.decision(&second).await, "revise u1");
 }
 
@@ -253,4 +259,35 @@ async fn a_copy_asks_no_platform() {
     world.conversations.triage().await.unwrap();
     assert_eq!(world.groups_asked(), 1);
     assert!(matches!(world.notices().await.as_slice(), [Notice::GroupUnknown { .. }]));
+}
+
+/// interface §10 Words: a few words to a plan get a hint, once for each gate and person, before they cost a round; the same words after it,
+/// or others, are changes. More words, and words to anything but a plan, need none.
+#[tokio::test]
+async fn a_few_words_get_a_hint_first() {
+    for (first, then) in [("行", "行"), ("sure thing", "再短一点"), ("十二个字的话就这么多了吧", "OK")] {
+        let mut world = World::new().await;
+        world.hear(says("1", "u1", "写周报")).await;
+        let turn = world.begin().await;
+        let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+        world.hear(says("2", "u1", first)).await;
+        assert_eq!(world.decision(&gate).await, "open", "{first}");
+        assert_eq!(world.notices().await, [Notice::FewWords {}], "{first}");
+        world.hear(says("3", "u1", then)).await;
+        let decided = if then == "OK" { "approve u1" } else { "revise u1" };
+        assert_eq!(world.decision(&gate).await, decided, "{first} {then}");
+        let next = world.gate(&turn, GateKind::PlanReview, 1).await;
+        world.hear(says("4", "u1", first)).await;
+        assert_eq!(world.decision(&next).await, "open", "another gate, another hint");
+        world.hear(says("5", "u1", "十三个字的话就算是修改意见")).await;
+        assert_eq!(world.decision(&next).await, "revise u1");
+    }
+    for kind in [GateKind::Question, GateKind::ToolApproval, GateKind::Budget] {
+        let mut world = World::new().await;
+        world.hear(says("1", "u1", "写周报")).await;
+        let turn = world.begin().await;
+        let gate = world.gate(&turn, kind, 1).await;
+        world.hear(says("2", "u1", "行")).await;
+        assert_ne!(world.decision(&gate).await, "open", "{kind:?}");
+    }
 }

@@ -441,3 +441,40 @@ async fn group_chatter() {
     world.hear(says("6", "u1", "OK").plain()).await;
     assert_eq!(world.decision(&gate).await, "approve u1");
 }
+
+/// attacks N7: the same command or refusal is answered to one person once in five seconds; another one, another person, and a later time are not
+/// held back by it.
+#[tokio::test]
+async fn a_flood_of_commands_is_answered_once() {
+    let mut world = World::new().await;
+    for nth in 0..4 {
+        world.hear(says(&format!("a{nth}"), "u1", "/help")).await;
+        world.receive(says(&format!("b{nth}"), "u1", "/dance").inbound).await;
+    }
+    world.conversations.triage().await.unwrap();
+    let told = world.notices().await;
+    assert!(
+        (1..=2).contains(&told.len()) && told.iter().all(|told| *told == Notice::Help {}),
+        "{told:?}"
+    );
+    world.clock.advance(Duration::from_secs(5));
+    for nth in 0..3 {
+        world.accept(says(&format!("c{nth}"), "u2", "/help")).await;
+        world.accept(says(&format!("d{nth}"), "u2", "/grants revoke 7")).await;
+    }
+    world.conversations.triage().await.unwrap();
+    let told = world.notices().await;
+    let count = |wanted: &Notice| told.iter().filter(|told| *told == wanted).count();
+    let number = String::from("7");
+    assert!((1..=2).contains(&count(&Notice::Help {})), "{told:?}");
+    assert!((1..=2).contains(&count(&Notice::NoSuchGrant { number })), "{told:?}");
+    world.hear(says("e1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    for nth in 0..3 {
+        world.hear(says(&format!("f{nth}"), "u3", "OK")).await;
+    }
+    let requester = String::from("u1");
+    assert_eq!(world.notices().await, [Notice::NotEntitled { requester }]);
+    assert_eq!(world.decision(&gate).await, "open");
+}

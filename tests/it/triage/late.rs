@@ -8,6 +8,8 @@ use super::cards::TTL;
 use super::words::says;
 use super::world::World;
 
+/// The same word back is said to a person again after this time.
+const SELDOM: Duration = Duration::from_secs(5);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// B5, F-H6: OK after expiry is told, not executed, not a new task; other text is one; after a day nobody remembers.
@@ -24,8 +26,10 @@ async fn ok_after_expiry() {
     let expired = Notice::Expired { goal, again: true };
     assert_eq!(world.notices().await, std::slice::from_ref(&expired));
     world.finish(&turn).await;
+    world.clock.advance(SELDOM);
     world.hear(says("3", "u1", "好的")).await;
     let card = gate.card_message.unwrap();
+    world.clock.advance(SELDOM);
     world.hear(says("4", "u1", "先备份").plain().reply(&[&card])).await;
     assert_eq!(world.notices().await, [expired.clone(), expired]);
     assert_eq!(world.queue("u1", "").await, Vec::<String>::new());

@@ -162,6 +162,8 @@ pub enum Notice {
     WordsFirst {},
     /// This button belongs to nothing that we know.
     UnknownReview {},
+    /// A few words to a plan that may have been meant as a yes: what counts as one, and what else they would be.
+    FewWords {},
     /// Several things wait for you here: which one? `goals` lists them.
     WhichOne { goals: Vec<String> },
     /// `/stop` with nothing to stop.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cap_std::fs::{Dir, OpenOptions};
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::ToolboxError;
 use super::workspace::{UNFINISHED, Workspace};
@@ -159,7 +160,9 @@ fn safe_name(wanted: &str) -> String {
     // What stands before a slash, of either kind, is a path of somebody's machine.
     let last = wanted.rsplit(['/', '\\']).find(|part| !part.trim().is_empty()).unwrap_or_default();
     let odd = |c: char| c.is_control() || is_invisible(c) || "<>:\"|?*".contains(c);
-    let name: String = last.chars().map(|c| if odd(c) { '_' } else { c }).collect();
+    let visible = last.chars().map(|c| if odd(c) { '_' } else { c });
+    // A Mac decomposes letters. People and models write them composed.
+    let name: String = visible.nfc().collect();
     let name = name.trim().trim_start_matches('.').trim_end_matches(['.', ' ']);
     if name.is_empty() {
         return String::from("file");
@@ -193,6 +196,8 @@ mod tests {
             (".bashrc", "bashrc"),
             ("a\u{202e}gpj.exe", "a_gpj.exe"),
             ("a\nb:c", "a_b_c"),
+            ("U\u{308}bersicht.txt", "\u{dc}bersicht.txt"),
+            ("\u{30cf}\u{309a}.md", "\u{30d1}.md"),
         ] {
             assert_eq!(safe_name(wanted), name, "{wanted:?}");
         }

@@ -96,7 +96,7 @@ impl Workspace {
 
     /// Everything below `path`, sorted, folders before what is in them. `true` means that there is more.
     pub(super) fn list(&self, path: &str) -> Result<(Vec<Entry>, bool), ToolError> {
-        let inside = below(path)?;
+        let inside = self.spelled(&below(path)?);
         let folder = match inside.as_os_str().is_empty() {
             true => self.root.try_clone(),
             false => self.root.open_dir(&inside),
@@ -107,9 +107,32 @@ impl Workspace {
         Ok((entries, more))
     }
 
+    /// The path of a file below the workspace, as the disk spells it.
+    fn file(&self, path: &str) -> Result<PathBuf, ToolError> {
+        Ok(self.spelled(&file(path)?))
+    }
+
+    /// `inside` as the disk spells it: each part as given, else composed, else decomposed as a Mac names files. What is not there stays as
+    /// given.
+    fn spelled(&self, inside: &Path) -> PathBuf {
+        let mut so_far = PathBuf::new();
+        for part in inside {
+            let is_there = |name: &String| self.root.symlink_metadata(so_far.join(name)).is_ok();
+            let spelled = part.to_str().filter(|name| !name.is_ascii()).and_then(|name| {
+                let spellings = [name.to_owned(), name.nfc().collect(), name.nfd().collect()];
+                spellings.into_iter().find(is_there)
+            });
+            match spelled {
+                Some(name) => so_far.push(name),
+                None => so_far.push(part),
+            }
+        }
+        so_far
+    }
+
     /// Is there anything of that name?
     pub(super) fn exists(&self, path: &str) -> Result<bool, ToolError> {
-        match self.root.symlink_metadata(file(path)?) {
+        match self.root.symlink_metadata(self.file(path)?) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(tell(path, &error, "cannot be looked at")),
@@ -118,7 +141,7 @@ impl Workspace {
 
     /// The head of the text file at `path`.
     pub(super) fn read(&self, path: &str) -> Result<Head, ToolError> {
-        let inside = file(path)?;
+        let inside = self.file(path)?;
         let missing = "no such file; use list_files to see what there is";
         let fail = |error: io::Error| tell(path, &error, missing);
         // Asked before opening: opening a FIFO would wait for its writer.
@@ -154,7 +177,7 @@ impl Workspace {
     /// [`ToolError::TellModel`]: no file, an empty one, one that is longer than [`Self::MAX_TAKEN_BYTES`], or a path that leads elsewhere.
     pub fn take(&self, path: &str) -> Result<TakenFile, ToolError> {
         // In the spelling that approvals are compared in: two that look the same name one file.
-        let inside = file(&path.nfc().collect::<String>())?;
+        let inside = self.file(&path.nfc().collect::<String>())?;
         let refuse = |why: String| Err(ToolError::TellModel(format!("`{path}` {why}")));
         let fail = |error: io::Error| tell(path, &error, "no such file; use list_files to see what there is");
         self.refuse_links(path, &inside)?;
@@ -183,7 +206,7 @@ impl Workspace {
 
     /// SHA-256 in hex of the file at `path`, whatever it holds; "absent" when there is none.
     pub(super) fn digest(&self, path: &str) -> Result<String, ToolError> {
-        let inside = file(path)?;
+        let inside = self.file(path)?;
         let fail = |error: io::Error| tell(path, &error, "cannot be looked at");
         // Asked before opening: opening a FIFO would wait for its writer.
         match self.root.symlink_metadata(&inside) {
@@ -224,7 +247,7 @@ impl Workspace {
     /// sees the old file or the new one, never a part: it is written beside its place and renamed.
     /// `true` means there was no such file before.
     pub(super) fn write(&self, path: &str, content: &str) -> Result<bool, ToolError> {
-        let inside = file(path)?;
+        let inside = self.file(path)?;
         if content.len() > MAX_WRITE_BYTES {
             return Err(ToolError::TellModel(format!(
                 "the content has {} bytes, allowed are {MAX_WRITE_BYTES}; write less or several files",

@@ -60,7 +60,7 @@ async fn read(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
 }
 
 /// The number in the first of the headers `names` that holds one.
-fn asked_wait(headers: &HeaderMap, names: &[&str]) -> Option<Duration> {
+pub(super) fn asked_wait(headers: &HeaderMap, names: &[&str]) -> Option<Duration> {
     names.iter().find_map(|name| {
         let seconds: u64 = headers.get(*name)?.to_str().ok()?.trim().parse().ok()?;
         Some(Duration::from_secs(seconds.min(LONGEST_WAIT)))

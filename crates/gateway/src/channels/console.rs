@@ -133,6 +133,7 @@ mod tests {
             again: false,
             upload: None,
             update: None,
+            about: None,
         }
     }
 

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use reqwest::{RequestBuilder, Response};
 
 use super::DeliveryError;
-use super::answer::unreachable;
+use super::answer::{asked_wait, unreachable};
 
 /// Time for a whole file.
 const FILE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -18,15 +18,20 @@ pub struct FileStream {
     platform: &'static str,
     /// Its media type by the platform's word, without parameters, in lower case; may be empty.
     pub media_type: String,
+    /// How long the platform asked us to wait.
+    pub(super) after: Option<Duration>,
+    /// Bytes that were looked at before they are given.
+    begun: Bytes,
     response: Response,
 }
 
 impl FileStream {
-    /// Asks `platform` for a file. The answer may be something else: [`FileStream::is_refusal`].
+    /// Asks `platform` for a file. The answer may be something else: [`FileStream::is_refusal`]. The first of the headers `waits` that is there
+    /// says how long to wait.
     ///
     /// # Errors
     /// When there is no answer.
-    pub(super) async fn open(request: RequestBuilder, platform: &'static str) -> Result<Self, DeliveryError> {
+    pub(super) async fn open(request: RequestBuilder, platform: &'static str, waits: &[&str]) -> Result<Self, DeliveryError> {
         let response = request.timeout(FILE_TIMEOUT).send().await;
         let response = response.map_err(|error| unreachable(platform, &error))?;
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -34,6 +39,8 @@ impl FileStream {
         Ok(Self {
             platform,
             media_type: media_type.trim().to_ascii_lowercase(),
+            after: asked_wait(response.headers(), waits),
+            begun: Bytes::new(),
             response,
         })
     }
@@ -48,6 +55,11 @@ impl FileStream {
         self.response.status().as_u16()
     }
 
+    /// The platform names it as a file.
+    pub(super) fn is_named(&self) -> bool {
+        self.response.headers().contains_key(CONTENT_DISPOSITION)
+    }
+
     /// Its length by the platform's word.
     #[must_use]
     pub fn announced(&self) -> Option<u64> {
@@ -59,20 +71,22 @@ impl FileStream {
     /// # Errors
     /// When the connection breaks, or a minute has passed since its beginning.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, DeliveryError> {
+        if !self.begun.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.begun)));
+        }
         let chunk = self.response.chunk().await;
         chunk.map_err(|error| unreachable(self.platform, &error))
     }
 
-    /// The beginning of what came in place of a file, at most `most` bytes of it.
-    pub(super) async fn beginning(mut self, most: usize) -> Result<Vec<u8>, DeliveryError> {
+    /// The beginning of what comes, at least `most` bytes of it where there are so many. They are given again.
+    pub(super) async fn beginning(&mut self, most: usize) -> Result<&[u8], DeliveryError> {
         let mut bytes = Vec::new();
-        while let Some(chunk) = self.chunk().await? {
+        while bytes.len() < most
+            && let Some(chunk) = self.chunk().await?
+        {
             bytes.extend_from_slice(&chunk);
-            if bytes.len() >= most {
-                bytes.truncate(most);
-                break;
-            }
         }
-        Ok(bytes)
+        self.begun = bytes.into();
+        Ok(&self.begun)
     }
 }

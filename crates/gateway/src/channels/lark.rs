@@ -6,6 +6,7 @@ mod wire;
 mod v1;
 mod events;
 mod content;
+mod card_text;
 mod click;
 mod card;
 mod escape;

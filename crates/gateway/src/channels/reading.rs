@@ -25,6 +25,9 @@ const MAX_TEXT: usize = 16_384;
 /// characters cannot grow without limit.
 const MAX_NAME: usize = 64;
 
+/// What stands around struck-out text. Tildes around an answer are mere tone elsewhere, and must not be here: a struck-out OK is none.
+pub(super) const STRUCK: char = '\u{223c}';
+
 /// Most mentions of a message; real ones have a few.
 pub(super) const MAX_MENTIONS: usize = 512;
 

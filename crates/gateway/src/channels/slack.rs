@@ -9,6 +9,7 @@ mod wire;
 mod events;
 mod chat_message;
 mod text;
+mod shown;
 mod interactions;
 mod escape;
 mod fallback;

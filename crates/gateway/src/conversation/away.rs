@@ -136,26 +136,26 @@ pub(super) async fn leave(session: &mut Tx, row: &InboxRow, request: AwayRequest
     let place = &row.inbound.conversation;
     session.set_absence(place, &absence).await?;
     audit(session, row, "away", &absence);
-    say::tell(session, row, standing(absence, true)).await
+    say::tell_seldom(session, row, standing(absence, true), now).await
 }
 
 /// The sender is back.
 pub(super) async fn come_back(session: &mut Tx, row: &InboxRow, now: Millis) -> Result<(), StoreError> {
     let place = &row.inbound.conversation;
     let Some(absence) = session.absence(place, &row.inbound.sender, now).await? else {
-        return say::tell(session, row, Notice::NotAway {}).await;
+        return say::tell_seldom(session, row, Notice::NotAway {}, now).await;
     };
     session.end_absence(place, &absence.person).await?;
     audit(session, row, "back", &absence);
     let deputy = absence.deputy;
-    say::tell(session, row, Notice::Back { deputy }).await
+    say::tell_seldom(session, row, Notice::Back { deputy }, now).await
 }
 
 /// Whether the sender is away.
 pub(super) async fn tell(session: &mut Tx, row: &InboxRow, now: Millis) -> Result<(), StoreError> {
     let absence = session.absence(&row.inbound.conversation, &row.inbound.sender, now).await?;
     let notice = absence.map_or(Notice::NotAway {}, |absence| standing(absence, false));
-    say::tell(session, row, notice).await
+    say::tell_seldom(session, row, notice, now).await
 }
 
 fn standing(absence: Absence, changed: bool) -> Notice {

@@ -216,7 +216,20 @@ impl MessageContext {
     /// first message, whosever that is.
     pub(super) fn agrees_elsewhere(&self, gate: &Gate) -> bool {
         let in_its_thread = !self.thread.is_empty() && gate.conversation.thread == self.thread;
-        self.replies_to_unknown && self.phrase == Phrase::Approve && !in_its_thread && gate.delivered_at.is_some()
+        let elsewhere = !in_its_thread && !self.is_sole_gate(gate);
+        self.replies_to_unknown && self.phrase == Phrase::Approve && elsewhere && gate.delivered_at.is_some()
+    }
+
+    /// Is `gate` all that waits for the sender where they are alone with us? Whatever message they reply to there, a yes or a no means it.
+    fn is_sole_gate(&self, gate: &Gate) -> bool {
+        let mut own = self.open.iter().filter(|open| open.requester == self.sender);
+        self.direct && own.next().is_some_and(|only| only.id == gate.id) && own.next().is_none()
+    }
+
+    /// Alone with us: is there a gate that a listed word means whatever message it replies to? That of the sender's thread, else their only one.
+    pub(super) fn has_certain_gate(&self) -> bool {
+        let of_thread = self.direct && !self.thread.is_empty() && self.lane_gate().is_some();
+        of_thread || self.open.iter().any(|gate| self.is_sole_gate(gate))
     }
 
     /// The notice for a person who acts at the closed gate of `record`.

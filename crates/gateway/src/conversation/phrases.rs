@@ -4,8 +4,9 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use countersign_agent::domain::{Addressed, is_invisible};
 
-/// The words that approve, folded as [`fold`] folds. Slack writes emoji as `:+1:`, Lark as `[赞]`.
-const APPROVE: [&str; 18] = [
+/// The words that approve, folded as [`fold`] folds; the labels of the buttons and their halves among them. Slack writes emoji as `:+1:`, Lark
+/// as `[赞]`.
+const APPROVE: [&str; 39] = [
     "ok",
     "okay",
     "yes",
@@ -24,7 +25,31 @@ const APPROVE: [&str; 18] = [
     "[ok]",
     "[赞]",
     "[thumbsup]",
+    "ok, go ahead",
+    "ok,go ahead",
+    "ok go ahead",
+    "go ahead",
+    "ok,继续",
+    "ok, 继续",
+    "ok 继续",
+    "proceed",
+    "approve",
+    "approved",
+    "confirm",
+    "confirmed",
+    "没问题",
+    "✅",
+    ":white_check_mark:",
+    "[checkmark]",
+    "👌",
+    ":ok_hand:",
+    "全部批准",
+    "approve all",
+    "go on",
 ];
+
+/// A thumb behind one of [`APPROVE`] says the same once more.
+const THUMBS: [&str; 5] = ["👍", ":+1:", ":thumbsup:", "[赞]", "[thumbsup]"];
 
 /// The words that cancel, folded as [`fold`] folds.
 const CANCEL: [&str; 17] = [
@@ -87,7 +112,7 @@ impl Phrase {
         let folded = fold(&said.text);
         if folded.chars().all(|c| c.is_whitespace() || is_invisible(c)) {
             Self::Ignore
-        } else if APPROVE.contains(&folded.as_str()) {
+        } else if approves(&folded) {
             Self::Approve
         } else if CANCEL.contains(&folded.as_str()) {
             Self::Cancel
@@ -103,9 +128,20 @@ impl Phrase {
     }
 }
 
+/// One of the words of consent, alone or with a thumb behind it.
+fn approves(folded: &str) -> bool {
+    let before = THUMBS.iter().find_map(|thumb| folded.strip_suffix(thumb));
+    APPROVE.contains(&folded) || before.is_some_and(|word| APPROVE.contains(&word.trim_end_matches(is_outer)))
+}
+
 /// `OK` itself: the one word that counts in a group without mention, reply or thread.
 pub(super) fn is_plain_ok(said: &Addressed) -> bool {
     fold(&said.text) == "ok"
+}
+
+/// What stands around words and does not change a yes into something else.
+fn is_outer(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '.' | '。' | '!' | '！' | ',' | '，' | '、' | '~' | '～' | '…')
 }
 
 /// Strips what does not change a yes into something else, then folds width and case.
@@ -114,15 +150,19 @@ pub(super) fn is_plain_ok(said: &Addressed) -> bool {
 /// removed inside: zero-width and bidirectional characters, other scripts' look-alikes and blanks between letters keep
 /// the text out of the lists.
 fn fold(text: &str) -> String {
-    let outer = |c: char| c.is_whitespace() || matches!(c, '.' | '。' | '!' | '！' | ',' | '，' | '、' | '~' | '～' | '…');
-    let mut words = text.trim_matches(outer);
+    // Markdown for struck-out text. One tilde, or several behind a word, is mere tone.
+    let bare = text.trim();
+    if bare.len() > 4 && bare.starts_with("~~") && bare.ends_with("~~") && !bare.trim_matches(is_outer).is_empty() {
+        return bare.to_owned();
+    }
+    let mut words = text.trim_matches(is_outer);
     for picture in PICTURES {
         while let Some(beside) = words.strip_suffix(picture).or_else(|| words.strip_prefix(picture)) {
-            words = beside.trim_matches(outer);
+            words = beside.trim_matches(is_outer);
         }
     }
     let toned = TONES.iter().find_map(|tone| words.strip_suffix(tone));
-    let thumb = toned.filter(|thumb| thumb.ends_with([':', '👍', '👎']));
+    let thumb = toned.filter(|thumb| thumb.ends_with([':', '👍', '👎', '👌']));
     thumb.unwrap_or(words).nfkc().flat_map(char::to_lowercase).collect()
 }
 
@@ -182,6 +222,43 @@ mod tests {
     fn questions_quotes_and_reluctance_are_changes() {
         for text in ["OK?", "ok？", "\"OK\"", "「好」", "> OK", "'ok'", "行", "好吧", "OK(", "OK;", "0K"] {
             assert_eq!(direct(text), Phrase::Other(text.to_owned()), "{text:?}");
+        }
+    }
+
+    /// interface §10 Chats: the button's label in both languages, and a listed word with a thumb behind it, approve; what is struck out does not.
+    #[test]
+    fn labels_and_thumbs_approve() {
+        for text in [
+            "OK, go ahead",
+            "OK，继续",
+            "Go ahead.",
+            "✅",
+            "👌🏽",
+            ":ok_hand::skin-tone-3:",
+            "OK 👍",
+            "好的👍🏿",
+            "yes :+1::skin-tone-2:",
+            "可以！[赞]",
+            "没问题～",
+            "Confirmed!",
+        ] {
+            assert_eq!(direct(text), Phrase::Approve, "{text}");
+        }
+        for text in [
+            "~~OK~~",
+            " ~~go ahead~~ ",
+            "~~取消~~",
+            "∼OK∼",
+            "no 👍",
+            "OK 👎",
+            "OK 👍 但是",
+            "👍👎",
+            "`OK`",
+            "approve?",
+            "not approved",
+            "OK ✅ 👍 x",
+        ] {
+            assert_eq!(direct(text), Phrase::Other(text.to_owned()), "{text}");
         }
     }
 

@@ -187,9 +187,10 @@ fn nearest_gate(context: &MessageContext) -> GateChoice<'_> {
     if !(context.is_addressed() || context.plain_ok) {
         return GateChoice::Nothing;
     }
-    // It replies to a post of a task that waits for nothing: a yes or no to that is none to what happens to be open beside it.
+    // It replies to a post of a task that waits for nothing: a yes or no to that is none to what happens to be open beside it, unless
+    // it can mean nothing else.
     let to_a_post = context.reply.as_ref().is_some_and(|reply| reply.to != ReplyTo::Request);
-    if to_a_post && context.phrase.is_listed() {
+    if to_a_post && context.phrase.is_listed() && !context.has_certain_gate() {
         return GateChoice::Nothing;
     }
     if let Some(gate) = own {

@@ -1,11 +1,15 @@
 //! What triage says to a chat: rows of the outbox, each under a key that a second try makes again.
 
-use countersign_agent::domain::{Conversation, Millis, Notice, Outbound, ReactionMark};
+use countersign_agent::domain::handshake::Act;
+use countersign_agent::domain::{Conversation, Gate, GateKind, Millis, Notice, Outbound, ReactionMark};
 
 use crate::store::{InboxRow, NewOutbox, OutboxOp, StoreError, Tx, outbox_key, seen_key};
 
-/// Milliseconds.
+/// How long the same word back is not said to a person again, in milliseconds; and that the queue is full.
+const SELDOM: i64 = 5_000;
 const MINUTE: i64 = 60_000;
+/// Characters of words that may have been meant as a yes.
+const FEW: usize = 12;
 
 /// A word back, as a reply to the message of `row` if it has one.
 pub(super) async fn tell(session: &mut Tx, row: &InboxRow, notice: Notice) -> Result<(), StoreError> {
@@ -17,28 +21,57 @@ pub(super) async fn tell_of(session: &mut Tx, row: &InboxRow, task: &InboxRow, n
     tell_as(session, task, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
 }
 
-/// Tells one person in a chat something, at most once a minute: hundreds of messages do not get hundreds of answers.
+/// Tells one person in a chat the same thing at most once in five seconds: hundreds of messages do not get hundreds of answers.
 pub(super) async fn tell_seldom(session: &mut Tx, row: &InboxRow, notice: Notice, now: Millis) -> Result<(), StoreError> {
     let place = &row.inbound.conversation;
-    let key = |minute: i64| {
-        let (channel, minute) = (place.channel.as_str(), minute.to_string());
+    let kind = kind(&notice);
+    let pause = match notice {
+        Notice::QueueFull { .. } => MINUTE,
+        _ => SELDOM,
+    };
+    let key = |span: i64| {
         outbox_key(&[
             "seldom",
-            channel,
+            place.channel.as_str(),
             &place.app,
             &place.tenant,
             &place.chat,
             &row.inbound.sender,
-            &minute,
+            &kind,
+            &span.to_string(),
         ])
     };
-    let minute = now.0.div_euclid(MINUTE);
-    // Within one minute of the clock the key itself allows one; this is for the two around its turn.
-    let before = session.enqueued_at(&key(minute - 1)).await?;
-    if before.is_some_and(|before| now.0 < before.0.saturating_add(MINUTE)) {
+    let span = now.0.div_euclid(pause);
+    // Within one span of the clock the key itself allows one; this is for the two around its turn.
+    let before = session.enqueued_at(&key(span - 1)).await?;
+    if before.is_some_and(|before| now.0 < before.0.saturating_add(pause)) {
         return Ok(());
     }
-    tell_as(session, row, notice, key(minute)).await
+    tell_as(session, row, notice, key(span)).await
+}
+
+/// What makes two words back the same thing. What the person chose freely does not count, or each would be another thing.
+fn kind(notice: &Notice) -> String {
+    match notice {
+        Notice::NoSuchGrant { .. } => notice.key(),
+        Notice::Away { deputy, changed, .. } => format!("{} {deputy} {changed}", notice.key()),
+        _ => serde_json::to_string(notice).unwrap_or_default(),
+    }
+}
+
+/// The hint that a few words to a plan get, once for each gate and person, before such words cost a round: they may have been meant as a
+/// yes. Gives `false` where they count as changes.
+pub(super) async fn hint(session: &mut Tx, row: &InboxRow, gate: &Gate, act: &Act) -> Result<bool, StoreError> {
+    let Act::Revise(words) = act else { return Ok(false) };
+    if gate.kind != GateKind::PlanReview || words.trim().chars().count() > FEW {
+        return Ok(false);
+    }
+    let key = outbox_key(&["hint", gate.id.as_str(), &row.inbound.sender]);
+    if session.enqueued_at(&key).await?.is_some() {
+        return Ok(false);
+    }
+    tell_as(session, row, Notice::FewWords {}, key).await?;
+    Ok(true)
 }
 
 async fn tell_as(session: &mut Tx, row: &InboxRow, notice: Notice, key: String) -> Result<(), StoreError> {

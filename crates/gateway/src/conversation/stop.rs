@@ -42,10 +42,10 @@ pub(super) async fn stop(
     match (turns.is_empty(), dropped) {
         // The turn itself says what was done when it stops.
         (false, _) => say::mark_seen(session, row, false).await,
-        (true, 0) if others.is_empty() => say::tell(session, row, Notice::NothingToStop {}).await,
+        (true, 0) if others.is_empty() => say::tell_seldom(session, row, Notice::NothingToStop {}, actor.now).await,
         (true, 0) => {
             let goals = others.iter().map(goal).collect();
-            say::tell(session, row, Notice::WhichOne { goals }).await
+            say::tell_seldom(session, row, Notice::WhichOne { goals }, actor.now).await
         }
         (true, _) => say::tell(session, row, Notice::Stopped { done: Vec::new() }).await,
     }

@@ -144,7 +144,7 @@ impl Conversations {
         Ok(match &row.inbound.body {
             InboundBody::Message(message) => match self.handle_message(tx, row, message, behind, locked).await? {
                 RowEnd::LookUp(groups) if looked_up => {
-                    say::tell(tx, row, Notice::GroupUnknown { groups }).await?;
+                    say::tell_seldom(tx, row, Notice::GroupUnknown { groups }, self.clock.now()).await?;
                     RowEnd::Done("group unknown")
                 }
                 end => end,
@@ -254,51 +254,51 @@ impl Conversations {
     }
 
     async fn carry_out(&self, tx: &mut Tx, row: &InboxRow, context: &MessageContext, meaning: Meaning) -> Result<RowEnd, StoreError> {
-        let actor = Actor::person(&row.inbound.sender, Via::Text, &row.inbound.event_key, self.clock.now());
+        let now = self.clock.now();
+        let actor = Actor::person(&row.inbound.sender, Via::Text, &row.inbound.event_key, now);
         match meaning {
             Meaning::Wait => Ok(RowEnd::Wait),
             Meaning::Ignore(why) => Ok(RowEnd::Done(why)),
-            Meaning::Tell(why, notice @ Notice::QueueFull { .. }) => {
-                say::tell_seldom(tx, row, notice, self.clock.now()).await?;
-                Ok(RowEnd::Done(why))
-            }
             Meaning::Tell(why, notice) => {
-                say::tell(tx, row, notice).await?;
+                say::tell_seldom(tx, row, notice, now).await?;
                 Ok(RowEnd::Done(why))
             }
             Meaning::GroupUnknown(groups) => Ok(RowEnd::LookUp(groups)),
             Meaning::Refuse(gate) => {
-                say::tell(tx, row, context.rights_at(&gate).not_entitled(&gate, None)).await?;
+                say::tell_seldom(tx, row, context.rights_at(&gate).not_entitled(&gate, None), now).await?;
                 tx.audit_act("refused", &gate, None, &actor, serde_json::json!({}));
                 Ok(RowEnd::Done("not entitled"))
             }
             Meaning::Status => {
                 let status = stop::status(tx, context).await?;
-                say::tell(tx, row, status).await?;
+                say::tell_seldom(tx, row, status, now).await?;
                 Ok(RowEnd::Done("status"))
             }
             Meaning::Away(request) => {
                 match request {
-                    Some(request) => away::leave(tx, row, request, self.clock.now()).await?,
-                    None => away::tell(tx, row, self.clock.now()).await?,
+                    Some(request) => away::leave(tx, row, request, now).await?,
+                    None => away::tell(tx, row, now).await?,
                 }
                 Ok(RowEnd::Done("away"))
             }
             Meaning::Back => {
-                away::come_back(tx, row, self.clock.now()).await?;
+                away::come_back(tx, row, now).await?;
                 Ok(RowEnd::Done("back"))
             }
             Meaning::Grants => {
                 let listed = self.list_grants(tx, row).await?;
-                say::tell(tx, row, listed).await?;
+                say::tell_seldom(tx, row, listed, now).await?;
                 Ok(RowEnd::Done("grants"))
             }
             Meaning::Revoke(number) => {
                 let revoked = self.revoke_grant(tx, row, &number).await?;
-                say::tell(tx, row, revoked).await?;
+                say::tell_seldom(tx, row, revoked, now).await?;
                 Ok(RowEnd::Done("grant revoked"))
             }
             Meaning::Answer(gate, act) => {
+                if say::hint(tx, row, &gate, &act).await? {
+                    return Ok(RowEnd::Done("hint"));
+                }
                 let Some(record) = tx.gate(&gate.id).await? else {
                     return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
                 };
@@ -307,8 +307,8 @@ impl Conversations {
                     // The card tells everybody; the mark tells the one who answered that they were understood.
                     GateOutcome::Decided(_) | GateOutcome::RowsDecided(_) => say::mark_seen(tx, row, false).await?,
                     GateOutcome::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
-                    GateOutcome::Already(first) => say::tell(tx, row, after(&first, &gate)).await?,
-                    GateOutcome::Refused(refusal) => say::tell(tx, row, refused(refusal, &record, rights)).await?,
+                    GateOutcome::Already(first) => say::tell_seldom(tx, row, after(&first, &gate), now).await?,
+                    GateOutcome::Refused(refusal) => say::tell_seldom(tx, row, refused(refusal, &record, rights), now).await?,
                 }
                 Ok(RowEnd::Done("answer"))
             }
@@ -334,7 +334,7 @@ impl Conversations {
             Meaning::Instead => {
                 stop::supersede(tx, row, context, &actor).await?;
                 if context.said.task().is_empty() {
-                    say::tell(tx, row, Notice::Greeting {}).await?;
+                    say::tell_seldom(tx, row, Notice::Greeting {}, now).await?;
                     return Ok(RowEnd::Done("dropped"));
                 }
                 say::mark_seen(tx, row, true).await?;

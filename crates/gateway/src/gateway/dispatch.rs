@@ -144,6 +144,7 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
                 again: row.uncertain,
                 upload: None,
                 update: None,
+                about: request_of(gateway, row).await.ok().flatten(),
             };
             // So much less than the hold that what came of it can be written down.
             let time = gateway.timings.lease * 2 / 3;
@@ -177,6 +178,19 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
             recorded => return recorded,
         }
         tokio::time::sleep(RETRY).await;
+    }
+}
+
+/// The request that `row` posts about, where its thread may be lost: only Slack has such threads.
+async fn request_of(gateway: &Gateway, row: &OutboxRow) -> Result<Option<String>, StoreError> {
+    let new = &row.new;
+    let in_thread = new.conversation.channel == ChannelKind::Slack && !new.conversation.thread.is_empty();
+    match (&new.op, &new.turn_id) {
+        (OutboxOp::Post { .. }, Some(turn)) if in_thread => {
+            let turn = gateway.ledger.read().await?.turn_in_brief(turn, 0).await?;
+            Ok(turn.map(|turn| turn.text))
+        }
+        _ => Ok(None),
     }
 }
 

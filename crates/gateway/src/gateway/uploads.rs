@@ -39,7 +39,12 @@ impl Uploads {
     /// Has the platform have what `delivery`, made of `row`, names: the bytes of a file, or a card that it keeps.
     pub(super) async fn prepare(&self, gateway: &Gateway, row: &OutboxRow, delivery: &mut Delivery) -> Result<(), DeliveryError> {
         if let Some(file) = file_of(row) {
-            delivery.upload = Some(self.have(gateway, row, file).await?);
+            let (id, is_new) = self.have(gateway, row, file).await?;
+            delivery.upload = Some(id);
+            if is_new {
+                // No earlier try can have posted what the platform took just now.
+                delivery.again = false;
+            }
             return Ok(());
         }
         let channel = gateway.channels.out(row.new.conversation.channel);
@@ -58,13 +63,13 @@ impl Uploads {
         Ok(())
     }
 
-    /// What the platform calls the file of `row`. It is given the bytes if it does not have them.
-    async fn have(&self, gateway: &Gateway, row: &OutboxRow, file: &FileView) -> Result<String, DeliveryError> {
+    /// What the platform calls the file of `row`, and whether it took the bytes just now: it is given them if it does not have them.
+    async fn have(&self, gateway: &Gateway, row: &OutboxRow, file: &FileView) -> Result<(String, bool), DeliveryError> {
         let _room = self.0.acquire().await;
         let key = &row.new.key;
         let stored = async { gateway.ledger.read().await?.outgoing_file(key).await };
         let bytes = match stored.await.map_err(|error| unstored(&error))? {
-            Some(OutgoingFile::Uploaded(id)) => return Ok(id),
+            Some(OutgoingFile::Uploaded(id)) => return Ok((id, false)),
             Some(OutgoingFile::Bytes(bytes)) => bytes,
             None => return Err(DeliveryError::Gone(String::from("its bytes are gone"))),
         };
@@ -83,7 +88,7 @@ impl Uploads {
         };
         noted.await.map_err(|error| unstored(&error))?;
         gateway.failpoint.reach("file_upload_noted");
-        Ok(id)
+        Ok((id, true))
     }
 }
 

@@ -16,6 +16,9 @@ use crate::lanes::Request;
 
 /// Time for all files of a task, waiting for their turn included.
 const FETCHING: Duration = Duration::from_secs(60);
+/// Pauses between tries of one file, where the platform does not say how long to wait.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// Files that one task takes.
 const MAX_FILES: usize = 10;
 /// Files that the person is told of beyond these.
@@ -53,6 +56,52 @@ struct Taken {
     content: Vec<u8>,
 }
 
+/// Why a try gave no file.
+enum Missed {
+    /// None will.
+    ForGood(FileProblem),
+    /// Another one may, not before this time has passed if the platform says so.
+    ForNow(Option<Duration>),
+}
+
+impl From<FileProblem> for Missed {
+    fn from(problem: FileProblem) -> Self {
+        Self::ForGood(problem)
+    }
+}
+
+impl Missed {
+    fn of(inbox_id: i64, error: &DeliveryError) -> Self {
+        warn!(inbox = inbox_id, %error, "a file of a request was not fetched");
+        match error {
+            DeliveryError::Content(_) => Self::ForGood(FileProblem::WrongContent),
+            DeliveryError::Gone(_) | DeliveryError::Forbidden(_) => Self::ForGood(FileProblem::NotFetched),
+            DeliveryError::Retry { after, .. } => Self::ForNow(*after),
+        }
+    }
+}
+
+/// Tries until it is known what becomes of the file, or the time is over.
+async fn insist<T, F>(until: Instant, ask: impl Fn() -> F) -> Result<T, FileProblem>
+where
+    F: Future<Output = Result<T, Missed>>,
+{
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let wait = match timeout_at(until, ask()).await {
+            Ok(Ok(found)) => return Ok(found),
+            Ok(Err(Missed::ForGood(problem))) => return Err(problem),
+            Ok(Err(Missed::ForNow(after))) => after.map_or(pause, |after| after.max(FIRST_PAUSE)),
+            Err(_) => return Err(FileProblem::NotFetched),
+        };
+        if Instant::now() + wait >= until {
+            return Err(FileProblem::NotFetched);
+        }
+        tokio::time::sleep(wait).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
 impl PlatformSurroundings {
     pub(super) async fn fetch(
         &self,
@@ -75,10 +124,7 @@ impl PlatformSurroundings {
             let taken = match unknown.or_else(|| self.refusal(&file, place, max_mb, show, room)) {
                 Some(problem) => Err(problem),
                 None if full => Err(FileProblem::NoRoom),
-                None => {
-                    let taking = self.take(channel, request, &file, max_mb, show);
-                    timeout_at(until, taking).await.unwrap_or(Err(FileProblem::NotFetched))
-                }
+                None => insist(until, || self.take(channel, request, &file, max_mb, show)).await,
             };
             let mut received = ReceivedFile {
                 name: if file.name.is_empty() { file.id.clone() } else { file.name.clone() },
@@ -115,29 +161,16 @@ impl PlatformSurroundings {
         }
     }
 
-    /// Fetches one file.
-    async fn take(
-        &self,
-        channel: &dyn Channel,
-        request: Request<'_>,
-        file: &FileRef,
-        max_mb: u64,
-        show: bool,
-    ) -> Result<Taken, FileProblem> {
+    /// Fetches one file: one try.
+    async fn take(&self, channel: &dyn Channel, request: Request<'_>, file: &FileRef, max_mb: u64, show: bool) -> Result<Taken, Missed> {
         let Ok(_place) = self.transfers.acquire().await else {
-            return Err(FileProblem::NotFetched);
+            return Err(FileProblem::NotFetched.into());
         };
-        let failed = |error: DeliveryError| {
-            warn!(inbox = request.inbox_id, %error, "a file of a request was not fetched");
-            match error {
-                DeliveryError::Content(_) => FileProblem::WrongContent,
-                DeliveryError::Retry { .. } | DeliveryError::Gone(_) | DeliveryError::Forbidden(_) => FileProblem::NotFetched,
-            }
-        };
-        let stream = channel.fetch_file(file).await.map_err(failed)?;
+        let stream = channel.fetch_file(file).await;
+        let stream = stream.map_err(|error| Missed::of(request.inbox_id, &error))?;
         let most = max_mb << 20;
         if stream.announced().is_some_and(|bytes| bytes > most) {
-            return Err(FileProblem::TooLarge { most_mb: max_mb });
+            return Err(FileProblem::TooLarge { most_mb: max_mb }.into());
         }
         let kept = match (show, &self.attachments) {
             (true, _) => MAX_IMAGE,
@@ -147,7 +180,7 @@ impl PlatformSurroundings {
         let taking = Taking { most, kept };
         match &self.attachments {
             Some(attachments) => store(attachments, request, file, stream, taking).await,
-            None => keep(file, stream, taking).await,
+            None => keep(request, file, stream, taking).await,
         }
     }
 
@@ -170,12 +203,14 @@ impl PlatformSurroundings {
 
 /// The file as the platform describes it. A file without a description is refused: it has no address.
 async fn described(channel: &dyn Channel, request: Request<'_>, file: FileRef, until: Instant) -> (FileRef, Option<FileProblem>) {
-    match timeout_at(until, channel.describe_file(file.clone())).await {
-        Ok(Ok(described)) => (described, None),
-        Ok(Err(error)) => {
-            warn!(inbox = request.inbox_id, %error, "a file of a request was not described");
-            (file, Some(FileProblem::NotFetched))
-        }
+    let describe = || async {
+        channel
+            .describe_file(file.clone())
+            .await
+            .map_err(|error| Missed::of(request.inbox_id, &error))
+    };
+    match insist(until, describe).await {
+        Ok(described) => (described, None),
         Err(_) => (file, Some(FileProblem::NotFetched)),
     }
 }
@@ -210,7 +245,7 @@ async fn store(
     file: &FileRef,
     mut stream: FileStream,
     taking: Taking,
-) -> Result<Taken, FileProblem> {
+) -> Result<Taken, Missed> {
     let (folder, task, name) = (Arc::clone(attachments), request.inbox_id.to_string(), file.name.clone());
     let disk = |error: std::io::Error| {
         warn!(inbox = request.inbox_id, %error, "a file of a request was not stored");
@@ -220,10 +255,10 @@ async fn store(
     let (new, handle) = made.await.map_err(|_| FileProblem::NoRoom)?.map_err(disk)?;
     let mut handle = tokio::fs::File::from_std(handle);
     let (mut bytes, mut content) = (0, Vec::new());
-    while let Some(chunk) = next(&mut stream).await? {
+    while let Some(chunk) = next(request, &mut stream).await? {
         bytes += chunk.len() as u64;
         if bytes > taking.most {
-            return Err(too_large(taking));
+            return Err(too_large(taking).into());
         }
         if content.len() + chunk.len() <= taking.kept {
             content.extend_from_slice(&chunk);
@@ -239,11 +274,11 @@ async fn store(
 }
 
 /// Keeps what comes in memory.
-async fn keep(file: &FileRef, mut stream: FileStream, taking: Taking) -> Result<Taken, FileProblem> {
+async fn keep(request: Request<'_>, file: &FileRef, mut stream: FileStream, taking: Taking) -> Result<Taken, Missed> {
     let mut content = Vec::new();
-    while let Some(chunk) = next(&mut stream).await? {
+    while let Some(chunk) = next(request, &mut stream).await? {
         if content.len() + chunk.len() > taking.kept {
-            return Err(FileProblem::NoWorkspace);
+            return Err(FileProblem::NoWorkspace.into());
         }
         content.extend_from_slice(&chunk);
     }
@@ -269,11 +304,8 @@ fn taken(stream: FileStream, bytes: u64, path: Option<String>, content: Vec<u8>)
     }
 }
 
-async fn next(stream: &mut FileStream) -> Result<Option<bytes::Bytes>, FileProblem> {
-    stream.chunk().await.map_err(|error| {
-        warn!(%error, "a file of a request broke off");
-        FileProblem::NotFetched
-    })
+async fn next(request: Request<'_>, stream: &mut FileStream) -> Result<Option<bytes::Bytes>, Missed> {
+    stream.chunk().await.map_err(|error| Missed::of(request.inbox_id, &error))
 }
 
 fn too_large(taking: Taking) -> FileProblem {

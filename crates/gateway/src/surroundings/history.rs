@@ -54,7 +54,7 @@ impl ChatHistory {
 
     async fn read(&self, arguments: &Value) -> Result<ToolOutput, ToolError> {
         let (before, most) = self.range(arguments)?;
-        let messages = self.messages(before, most).await.map_err(|error| {
+        let (messages, gap) = self.messages(before, most).await.map_err(|error| {
             tracing::info!(%error, "the chat could not be read");
             ToolError::TellModel(String::from(match error {
                 DeliveryError::Forbidden(_) => "the bot has no permission to read this chat's messages",
@@ -63,33 +63,38 @@ impl ChatHistory {
             }))
         })?;
         Ok(ToolOutput {
-            text: chat_messages(&messages),
+            text: match gap {
+                None => chat_messages(&messages),
+                Some(gap) => format!("missing: {gap}\n{}", chat_messages(&messages)),
+            },
             ..ToolOutput::default()
         })
     }
 
-    /// Those of the thread, if there is one, and before its first message those of the chat.
-    async fn messages(&self, before: Millis, most: usize) -> Result<Vec<ChatMessage>, DeliveryError> {
+    /// Those of the thread, if there is one, and before its first message those of the chat; and what is missing in between.
+    async fn messages(&self, before: Millis, most: usize) -> Result<(Vec<ChatMessage>, Option<&'static str>), DeliveryError> {
         let look = |in_thread, before, most| ChatLook {
             conversation: &self.place,
             in_thread,
             request: None,
             before,
             most,
+            others_only: false,
             // A bundle is one message: its own would have other times, by which the model could not read on.
             unfold: false,
             bot: "",
         };
-        let mut found = Vec::new();
+        let (mut found, mut gap) = (Vec::new(), None);
         if !self.place.thread.is_empty() {
-            found = within(self.channel.read_chat(&look(true, before, most))).await?.before;
+            let page = within(self.channel.read_chat(&look(true, before, most))).await?;
+            (found, gap) = (page.before, page.gap);
         }
-        if found.len() < most {
+        if found.len() < most && gap.is_none() {
             let before = found.first().map_or(before, |first| first.at);
             let earlier = within(self.channel.read_chat(&look(false, before, most - found.len()))).await?;
             found.splice(0..0, earlier.before);
         }
-        Ok(found)
+        Ok((found, gap))
     }
 
     /// Until when, and how many.

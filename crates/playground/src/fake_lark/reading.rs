@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use super::handlers::{begin, failure, finish};
+use crate::stage::broken;
 
 /// Wrong parameters of a list.
 const BAD_LIST: i64 = 230_001;
@@ -143,8 +144,10 @@ pub(super) async fn resource(
     Query(query): Query<ResourceQuery>,
     headers: HeaderMap,
 ) -> Response {
-    if let Err(answer) = begin(&shared, "file", &headers, &json!({ "message": id, "file": key })).await {
-        return answer;
+    match begin(&shared, "file", &headers, &json!({ "message": id, "file": key })).await {
+        Ok(false) => (),
+        Ok(true) => return broken(),
+        Err(answer) => return answer,
     }
     if !["image", "file"].contains(&query.r#type.as_str()) {
         shared.stage.lock().violation(format!("a resource of type {}", query.r#type));

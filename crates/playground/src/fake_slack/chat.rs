@@ -10,6 +10,7 @@ use super::handlers::{Answer, Refusal, fault_answer, text};
 use super::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, Shared, TEAM};
 use crate::check_message;
 use crate::posted::{Form, Note, Posted, words};
+use crate::stage::broken;
 
 /// `chat.postMessage`.
 pub(super) fn post(shared: &Shared, arguments: &Value) -> Answer {
@@ -347,8 +348,10 @@ fn listed(shared: &Shared, channel: &str, arguments: &Value, wanted: impl Fn(Opt
 
 /// A file of a person, for whoever has the bot's token; for others a page to sign in at, as the platform gives it.
 pub(super) async fn file(State(shared): State<Shared>, Path(id): Path<String>, headers: HeaderMap) -> Response {
-    if let Err(answer) = shared.stage.begin_call("file", &json!({ "file": id }), fault_answer).await {
-        return answer;
+    match shared.stage.begin_call("file", &json!({ "file": id }), fault_answer).await {
+        Ok(false) => (),
+        Ok(true) => return broken(),
+        Err(answer) => return answer,
     }
     let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let page = || ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], "<html>Sign in</html>").into_response();

@@ -116,7 +116,7 @@ pub(super) fn complete(shared: &Shared, arguments: &Value) -> Answer {
     Ok(json!({ "files": [{ "id": id, "title": files[0]["title"], "shares": {} }] }))
 }
 
-/// `files.info`. A file of ours that is not complete is not there; one of a person is.
+/// `files.info`. A file of ours that is not complete is not there, unless it is known early; one of a person is.
 pub(super) fn info(shared: &Shared, arguments: &Value, headers: &HeaderMap) -> Answer {
     known(arguments, &["file"])?;
     let id = text(arguments, "file")?;
@@ -128,7 +128,8 @@ pub(super) fn info(shared: &Shared, arguments: &Value, headers: &HeaderMap) -> A
         } }));
     }
     let complete = shared.uploads().get(id).is_some_and(|upload| upload.complete);
-    if !complete {
+    let early = shared.stage.lock().knows_files_early && shared.uploads().contains_key(id);
+    if !complete && !early {
         return Err(Refusal::fair("file_not_found"));
     }
     let memory = shared.stage.lock();

@@ -60,10 +60,10 @@ async fn words_of_the_readers_own_are_sent() {
     terminal.types("/status\n").await;
     terminal.shows("U0LIN: /status").await;
     terminal.shows(ASKS_IN_CHINESE).await;
-    terminal.types("第二步先给我看草稿\n").await;
-    terminal.shows("U0LIN: 第二步先给我看草稿").await;
+    terminal.types("第二步先给我看一下草稿再写\n").await;
+    terminal.shows("U0LIN: 第二步先给我看一下草稿再写").await;
     let shown = terminal.shows(ASKS_IN_CHINESE).await;
-    assert!(shown.contains("按修改意见：「第二步先给我看草稿」"), "{shown}");
+    assert!(shown.contains("按修改意见：「第二步先给我看一下草稿再"), "{shown}");
     terminal.types("c\n").await;
     terminal.shows("U0LIN: 取消").await;
     let (code, shown) = terminal.ends().await;

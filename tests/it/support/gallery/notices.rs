@@ -92,6 +92,7 @@ pub fn notices() -> Vec<Notice> {
         Notice::NoReviews {},
         Notice::Superseded {},
         Notice::UnknownReview {},
+        Notice::FewWords {},
         Notice::WhichOne {
             goals: vec![goal(), String::from("两行\n的目标")],
         },

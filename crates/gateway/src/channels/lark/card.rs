@@ -84,6 +84,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::ReviewExpired { .. }
         | Notice::Superseded {}
         | Notice::WordsFirst {}
+        | Notice::FewWords {}
         | Notice::WhichOne { .. }
         | Notice::QueueFull { .. }
         | Notice::NotShownWhole {}

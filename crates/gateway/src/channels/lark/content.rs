@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use countersign_agent::domain::{FileRef, Mention};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::channels::reading::{Content, MAX_MENTIONS, Object, display_name, object};
+use crate::channels::reading::{Content, MAX_MENTIONS, Object, STRUCK, display_name, object};
 use crate::channels::strict_json;
 
 /// Longest mention key; real ones are `@_user_12`.
@@ -69,6 +70,7 @@ struct Element {
     user_name: Option<String>,
     language: Option<String>,
     emoji_type: Option<String>,
+    style: Option<Value>,
     #[serde(flatten)]
     attached: Attached,
 }
@@ -186,7 +188,12 @@ impl Flat {
     }
 
     fn element(&mut self, element: Element) {
-        let text = element.text.unwrap_or_default();
+        let mut text = element.text.unwrap_or_default();
+        let styles = element.style.as_ref().and_then(Value::as_array);
+        let is_struck = styles.is_some_and(|styles| styles.iter().any(|style| style == "lineThrough"));
+        if is_struck && !text.trim().is_empty() {
+            text = format!("{STRUCK}{text}{STRUCK}");
+        }
         match element.tag.as_str() {
             "text" | "md" => self.say(&text),
             "a" => {

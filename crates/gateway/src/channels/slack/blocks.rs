@@ -53,6 +53,16 @@ pub struct SlackMessage {
     pub blocks: Vec<Value>,
 }
 
+impl SlackMessage {
+    /// Puts a line of escaped mrkdwn before everything else.
+    pub(super) fn head(&mut self, line: &str) {
+        self.text = format!("{line}\n{}", self.text);
+        if (1..MAX_BLOCKS).contains(&self.blocks.len()) {
+            self.blocks.insert(0, parts::context("about", line));
+        }
+    }
+}
+
 /// The blocks that a message may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockSet {

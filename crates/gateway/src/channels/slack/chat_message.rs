@@ -1,9 +1,9 @@
 //! Messages of a chat as Slack lists them, with their files and with what they quote. All of it is foreign text.
 
-use countersign_agent::domain::{ChatMessage, ChatType, FileRef, Millis};
+use countersign_agent::domain::{ChatMessage, FileRef, Millis};
 use serde_json::Value;
 
-use super::text::SlackText;
+use super::shown::{attached, has_more_than_words, shown};
 use super::wire::moment;
 
 /// Most files of a message that are noted. More than are taken, so that the person hears of the rest.
@@ -19,7 +19,7 @@ const MAX_TEXT: usize = 4000;
 /// The messages of people and apps; what the platform itself notes in a channel is none.
 const SAID: [&str; 5] = ["", "file_share", "thread_broadcast", "me_message", "bot_message"];
 
-/// A message of a list. `None` for what nobody said.
+/// A message of a list. `None` for what nobody said. Without words where nothing of it can be put into words.
 pub(super) fn chat_message(message: &Value, bot: &str) -> Option<ChatMessage> {
     let ts = text(&message["ts"]);
     if !SAID.contains(&message["subtype"].as_str().unwrap_or_default()) {
@@ -27,14 +27,8 @@ pub(super) fn chat_message(message: &Value, bot: &str) -> Option<ChatMessage> {
     }
     let author = text(&message["user"]);
     let files = files(&message["files"]);
-    let mut words = readable(&text(&message["text"]));
-    if words.is_empty() {
-        // Alerts of other apps often have nothing but attachments.
-        let attached = message["attachments"].as_array().into_iter().flatten().take(MAX_QUOTES);
-        let attached = attached.map(|one| readable(&first_text(one, &["text", "fallback", "title"])));
-        words = attached.collect::<Vec<_>>().join("\n");
-    }
-    if words.is_empty() && files.is_empty() {
+    let words = shown(message);
+    if words.is_empty() && files.is_empty() && !has_more_than_words(message) {
         return None;
     }
     Some(ChatMessage {
@@ -90,16 +84,10 @@ pub(super) fn quoted(attachments: &Value) -> Vec<ChatMessage> {
         author: short(&first_text(one, &["author_name", "author_id"]), MAX_NAME),
         ours: false,
         at: moment(&text(&one["ts"])).unwrap_or(Millis(0)),
-        text: short(&readable(&first_text(one, &["text", "fallback"])), MAX_QUOTE),
+        text: short(&attached(one), MAX_QUOTE),
         files: files(&one["files"]),
     };
     shared.take(MAX_QUOTES).map(message).collect()
-}
-
-/// Markup as words; people are named by their ids.
-fn readable(markup: &str) -> String {
-    let message = SlackText::parse(markup).into_message(None, ChatType::Group, Vec::new());
-    message.addressed("").text
 }
 
 fn first_text(value: &Value, names: &[&str]) -> String {

@@ -6,6 +6,7 @@
 mod answer;
 mod files;
 mod home;
+mod listing;
 mod method;
 mod reading;
 mod search;
@@ -22,9 +23,11 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use super::blocks::{BlockSet, SlackMessage, slack_message};
+use super::escape::mrkdwn;
 use super::fallback::{fallback, whisper};
 use crate::channels::memory::Memory;
 use crate::channels::rates::Limiter;
+use crate::channels::wording::one_line;
 use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
 use crate::config::SlackSecrets;
 pub(super) use answer::SlackFailure;
@@ -34,6 +37,8 @@ use surfaces::{Feature, Surfaces};
 /// Pages of a chat that are looked through for a message of ours, and messages on each.
 const PAGES: usize = 3;
 const PAGE: usize = 100;
+/// Characters of a request that a message outside of its thread names.
+const ABOUT: usize = 60;
 /// How long the name of a person counts.
 const NAME_AGE: Duration = Duration::from_hours(24);
 
@@ -163,8 +168,16 @@ impl SlackClient {
         if let Some(thread) = thread(delivery) {
             body["thread_ts"] = json!(thread);
         }
-        let answer = self.show(Method::Post, delivery, content, body).await?;
-        Ok(answer["ts"].as_str().map(receipt).unwrap_or_default())
+        match self.show(Method::Post, delivery, content, body).await {
+            Ok(answer) => Ok(answer["ts"].as_str().map(receipt).unwrap_or_default()),
+            Err(refused) if refused.thread_lost() && delivery.about.is_some() && thread(delivery).is_some() => {
+                tracing::info!(key = %delivery.key, error = %refused.error, "a thread is lost; the message stands outside of it");
+                let mut outside = delivery.clone();
+                outside.conversation.thread.clear();
+                Box::pin(self.post_in_chat(&outside, content)).await
+            }
+            Err(refused) => Err(refused.error),
+        }
     }
 
     /// Replaces a message of ours.
@@ -181,7 +194,7 @@ impl SlackClient {
 
     /// Calls `method`, whose turn it is, with `body` and the words of `content`. A workspace that refuses a block that not all take gets the
     /// same words in common blocks at once, and is not asked again.
-    async fn show(&self, method: Method, delivery: &Delivery, content: &Outbound, body: Value) -> Result<Value, DeliveryError> {
+    async fn show(&self, method: Method, delivery: &Delivery, content: &Outbound, body: Value) -> Result<Value, SlackFailure> {
         let (chat, team) = (&delivery.conversation.chat, &delivery.conversation.tenant);
         let set = if self.surfaces.lacks(Feature::Blocks, team) {
             BlockSet::Common
@@ -191,7 +204,7 @@ impl SlackClient {
         let message = self.compose(content, delivery, set)?;
         let refused = match self.heeding(method, chat, &with(&body, &message)).await {
             Err(refused) if message.has_uncommon_blocks() && matches!(refused.error, DeliveryError::Content(_)) => refused,
-            answer => return Ok(answer?),
+            answer => return answer,
         };
         let message = self.compose(content, delivery, BlockSet::Common)?;
         let answer = self.paced(method, chat, &with(&body, &message), BatchSizes::MAX_WAIT).await?;
@@ -314,7 +327,13 @@ impl SlackClient {
         } else {
             slack_message(&self.templates, delivery.locale, content, set)
         };
-        message.ok_or_else(|| DeliveryError::Gone(String::from("nothing to say")))
+        let mut message = message.ok_or_else(|| DeliveryError::Gone(String::from("nothing to say")))?;
+        // Outside of its thread nobody sees what it is about.
+        if let Some(request) = delivery.about.as_deref().filter(|_| thread(delivery).is_none()) {
+            let values = json!({"request": one_line(request, ABOUT)});
+            message.head(&mrkdwn(&self.templates.say(delivery.locale, "foot.lost_thread", values)));
+        }
+        Ok(message)
     }
 
     /// One call at its pace.

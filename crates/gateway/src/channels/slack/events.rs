@@ -173,10 +173,7 @@ fn session_stopped(mut origin: Origin, raw: &str) -> Result<SlackReceived, Refus
         return Err(Refusal::Bad("odd thread_ts"));
     }
     let chat_type = chat_type(None, &chat);
-    let thread = match chat_type {
-        ChatType::Direct => String::new(),
-        ChatType::Group => root.clone().unwrap_or_default(),
-    };
+    let thread = root.clone().unwrap_or_default();
     let message = InboundMessage {
         to_bot: true,
         ..SlackText::parse("/stop").into_message(None, chat_type, root.into_iter().collect())
@@ -233,7 +230,8 @@ fn message(mut origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackR
     }
     let chat_type = chat_type(event.channel_type.as_deref(), &chat);
     let thread = match chat_type {
-        ChatType::Direct => String::new(),
+        // There a thread is a conversation of its own, beside the one without a thread.
+        ChatType::Direct => root.clone().filter(|root| *root != event.ts).unwrap_or_default(),
         // Alone it is the root of the thread in which we shall answer.
         ChatType::Group => root.clone().unwrap_or_else(|| event.ts.clone()),
     };

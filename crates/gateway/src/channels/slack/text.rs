@@ -2,7 +2,7 @@
 
 use countersign_agent::domain::{ChatType, InboundMessage, Mention};
 
-use crate::channels::reading::{Content, MAX_MENTIONS, display_name};
+use crate::channels::reading::{Content, MAX_MENTIONS, STRUCK, display_name};
 
 /// Longest id inside a mention.
 const MAX_ID: usize = 64;
@@ -13,10 +13,6 @@ const OPEN: char = '\u{fdd0}';
 const CLOSE: char = '\u{fdd1}';
 /// A tilde outside of code and tokens, until it is known whether it strikes text through.
 const TILDE: char = '\u{fdd2}';
-/// What a mark of struck-out text becomes. Tildes around an answer are mere tone elsewhere, and must not be here: a
-/// struck-out OK is none.
-const STRUCK: char = '\u{223c}';
-
 /// What a message says, before it is known who is who.
 #[derive(Debug, Default)]
 pub(super) struct SlackText {

@@ -68,6 +68,7 @@ impl Tx {
     /// The statement has five steps. An example: Slack allows 2 posts a chat (one is on its way in chat A), and this process has 3 places.
     ///
     /// 1. `due` finds the rows that are first in their line, and numbers them within platform, operation and (for posts) chat: A1, A2, A3, B1.
+    ///    Words back to a message (`inbox:`) come behind cards and answers.
     /// 2. `busy` counts what processes hold of each such group and took lately: 1 in chat A.
     /// 3. `fit` drops what its line has no room for. A has 2 - 1 = 1 place, so A2 and A3 stay; A1 and B1 remain. It numbers what remains
     ///    by platform, posts first.
@@ -91,7 +92,7 @@ impl Tx {
                 chat_of!("head"),
                 " AS chat, ROW_NUMBER() OVER (PARTITION BY head.channel, head.op, ",
                 chat_of!("head"),
-                " ORDER BY head.ready_at, head.id) AS place FROM outbox AS head
+                " ORDER BY CASE WHEN substr(head.queue, 1, 6) = 'inbox:' THEN 1 ELSE 0 END, head.ready_at, head.id) AS place FROM outbox AS head
                  WHERE head.state = 'waiting' AND head.ready_at <= $4 AND head.held_until <= $4 AND ",
                 heads!(),
                 "),

@@ -10,7 +10,7 @@ use crate::channels::DeliveryError;
 use crate::channels::answer::{ApiAnswer, CALL_TIMEOUT, harmless};
 
 /// Lark's gateway says in the first one how long to wait; both count seconds.
-const WAITS: [&str; 2] = ["x-ogw-ratelimit-reset", "retry-after"];
+pub(super) const WAITS: [&str; 2] = ["x-ogw-ratelimit-reset", "retry-after"];
 
 /// Codes of a token that was not accepted. They come with HTTP 400 more often than with 401.
 const TOKEN: [i64; 7] = [99_991_661, 99_991_663, 99_991_664, 99_991_665, 99_991_668, 99_991_671, 99_991_677];
@@ -35,15 +35,15 @@ impl LarkFailure {
         })
     }
 
-    /// An answer that came in the place of a file.
-    pub(super) fn of_answer(status: u16, body: &[u8]) -> Self {
+    /// An answer that came in the place of a file; Lark may ask us to wait.
+    pub(super) fn of_answer(status: u16, body: &[u8], after: Option<Duration>) -> Self {
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
         let code = body["code"].as_i64();
         Self {
             code: code.unwrap_or(0),
             status: Some(status),
-            error: classify(status, code, body["msg"].as_str().unwrap_or_default(), None),
+            error: classify(status, code, body["msg"].as_str().unwrap_or_default(), after),
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
     /// design: no secret reaches a log line, also where Lark repeats it.
     #[test]
     fn a_repeated_secret_is_left_out() {
-        let refused = || LarkFailure::of_answer(200, br#"{"code": 514, "msg": "auth failed for s3cret-0"}"#);
+        let refused = || LarkFailure::of_answer(200, br#"{"code": 514, "msg": "auth failed for s3cret-0"}"#, None);
         let error = refused().without(&SecretString::from("s3cret-0")).error.to_string();
         assert!(error.contains("auth failed for ***") && !error.contains("s3cret"), "{error}");
         let as_it_is = refused().without(&SecretString::from("")).error.to_string();

@@ -9,19 +9,21 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::answer::LarkFailure;
+use super::answer::{LarkFailure, WAITS};
 use super::rates::rates;
 use super::{LarkClient, is_id};
+use crate::channels::lark::card_text::card_text;
 use crate::channels::lark::content::read_content;
 use crate::channels::lark::wire::moment;
+use crate::channels::reading::Content;
 use crate::channels::{ChatLook, ChatPage, DeliveryError, FileStream};
 
 /// How long reading waits for the platform's rates: a task does without rather than wait.
 const WAIT: Duration = Duration::from_secs(2);
 /// Messages on a page, as many as the platform gives.
 const PAGE: usize = 50;
-/// Pages that are read.
-const PAGES: usize = 3;
+/// Pages that are read until enough is found.
+const PAGES: usize = 5;
 /// How far a chain of answers is followed.
 const HOPS: usize = 5;
 /// Bundles among listed messages that are opened: the newest.
@@ -38,7 +40,7 @@ const MAX_REFUSAL: usize = 64 << 10;
 impl LarkClient {
     pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
         let adding_until = Instant::now() + ChatLook::ADDING_TIME;
-        let items = self.list(look).await?;
+        let items = self.list(look, adding_until).await?;
         let request = items
             .iter()
             .find(|item| look.request.is_some() && item["message_id"].as_str() == look.request);
@@ -51,7 +53,7 @@ impl LarkClient {
             None => false,
         };
         // Newest first.
-        let before = items.iter().filter(is_before);
+        let before = items.iter().filter(is_before).filter(|item| self.is_wanted(item, look));
         let before = before.filter_map(|item| Some((item["msg_type"] == "merge_forward", self.message(item, look.bot)?)));
         let listed: Vec<(bool, ChatMessage)> = before.take(look.most).collect();
         let bundles = listed.iter().filter(|(is_bundle, _)| *is_bundle && look.unfold).take(BUNDLES);
@@ -68,7 +70,7 @@ impl LarkClient {
         Ok(ChatPage {
             before,
             request: request.and_then(|item| self.message(item, look.bot)),
-            quoted: Vec::new(),
+            ..ChatPage::default()
         })
     }
 
@@ -88,17 +90,16 @@ impl LarkClient {
     }
 
     /// Newest first. A thread is listed to its end: it takes no range of time.
-    async fn list(&self, look: &ChatLook<'_>) -> Result<Vec<Value>, DeliveryError> {
+    async fn list(&self, look: &ChatLook<'_>, until: Instant) -> Result<Vec<Value>, DeliveryError> {
         let (kind, place) = match look.in_thread {
             true => ("thread", &look.conversation.thread),
             false => ("chat", &look.conversation.chat),
         };
-        let size = if look.in_thread { PAGE } else { (look.most + 1).min(PAGE) };
         let mut query = vec![
             ("container_id_type", kind.to_owned()),
             ("container_id", place.clone()),
             ("sort_type", String::from("ByCreateTimeDesc")),
-            ("page_size", size.to_string()),
+            ("page_size", PAGE.to_string()),
             with_names(),
         ];
         if !look.in_thread {
@@ -106,13 +107,21 @@ impl LarkClient {
         }
         let url = format!("{}/open-apis/im/v1/messages", self.base_url);
         // A thread is listed from its end, also where older messages are wanted.
-        let is_wanted = |item: &&Value| created(item).is_some_and(|at| at <= look.before);
+        let counts = |item: &&Value| created(item).is_some_and(|at| at <= look.before) && self.is_wanted(item, look);
         let mut items = Vec::new();
-        for _ in 0..PAGES {
-            let data = self.read(&url, &query).await?;
+        for page in 0..PAGES {
+            let reading = self.read(&url, &query);
+            let data = match page {
+                0 => reading.await?,
+                // What was read counts.
+                _ => match timeout_at(until, reading).await {
+                    Ok(Ok(data)) => data,
+                    Ok(Err(_)) | Err(_) => break,
+                },
+            };
             items.extend(data["items"].as_array().into_iter().flatten().cloned());
             match data["page_token"].as_str().filter(|_| data["has_more"] == true) {
-                Some(next) if items.iter().filter(is_wanted).count() <= look.most => {
+                Some(next) if items.iter().filter(counts).count() <= look.most => {
                     query.retain(|(name, _)| *name != "page_token");
                     query.push(("page_token", next.to_owned()));
                 }
@@ -120,6 +129,16 @@ impl LarkClient {
             }
         }
         Ok(items)
+    }
+
+    /// Does a listed message count? What nobody said does not; where others are asked about, what we said does not either.
+    fn is_wanted(&self, item: &Value, look: &ChatLook<'_>) -> bool {
+        !(look.others_only && self.is_ours(item, look.bot)) && self.message(item, look.bot).is_some()
+    }
+
+    fn is_ours(&self, item: &Value, bot: &str) -> bool {
+        let author = item["sender"]["id"].as_str().unwrap_or_default();
+        (item["sender"]["sender_type"] == "app" && author == self.app_id) || (!bot.is_empty() && author == bot)
     }
 
     pub(super) async fn read_chain(&self, answered: &str, bot: &str) -> Result<Vec<ChatMessage>, DeliveryError> {
@@ -170,8 +189,11 @@ impl LarkClient {
         }
         let id = item["message_id"].as_str().unwrap_or_default().to_owned();
         let content = item.pointer("/body/content").and_then(Value::as_str);
-        // What cannot be read is named by its kind.
-        let mut content = read_content(kind, content).or_else(|_| read_content("message", None)).ok()?;
+        let mut content = match kind {
+            "interactive" => Content::words(card_text(content.unwrap_or_default())),
+            // What cannot be read is named by its kind.
+            _ => read_content(kind, content).or_else(|_| read_content("message", None)).ok()?,
+        };
         for mention in item["mentions"].as_array().into_iter().flatten() {
             let text = |name: &str| mention[name].as_str().unwrap_or_default().to_owned();
             content.keyed_mention(text("key"), text("id"), mention["name"].as_str().unwrap_or_default(), None);
@@ -181,10 +203,9 @@ impl LarkClient {
         let author = sender["id"].as_str().unwrap_or_default();
         let names = [&sender["sender_name"], &item["sender_name"]];
         let name = names.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
-        let of_app = sender["sender_type"] == "app";
         Some(ChatMessage {
             id,
-            ours: (of_app && author == self.app_id) || (!bot.is_empty() && author == bot),
+            ours: self.is_ours(item, bot),
             author: match name {
                 Some(name) => format!("{} ({author})", name.chars().take(MAX_NAME).collect::<String>()),
                 None if author.is_empty() => String::from("somebody"),
@@ -228,14 +249,19 @@ impl LarkClient {
 
     async fn open_with(&self, token: &SecretString, url: &str) -> Result<FileStream, LarkFailure> {
         let request = self.http.get(url).bearer_auth(token.expose_secret());
-        let stream = FileStream::open(request, "Lark").await?;
-        if !stream.is_refusal() && stream.media_type != "application/json" {
+        let mut stream = FileStream::open(request, "Lark", &WAITS).await?;
+        // A file of JSON has the type of a refusal. Some refusals come with 200.
+        let may_refuse = stream.media_type == "application/json" && !stream.is_named();
+        if !stream.is_refusal() && !may_refuse {
             return Ok(stream);
         }
-        // A file of JSON comes with another type: only refusals are JSON.
-        let status = stream.status();
-        let refusal = stream.beginning(MAX_REFUSAL).await?;
-        Err(LarkFailure::of_answer(status, &refusal))
+        let (status, after, refuses) = (stream.status(), stream.after, stream.is_refusal());
+        let beginning = stream.beginning(MAX_REFUSAL).await?;
+        let is_code = || serde_json::from_slice::<Value>(beginning).is_ok_and(|body| body["code"].as_i64().is_some_and(|code| code != 0));
+        if refuses || is_code() {
+            return Err(LarkFailure::of_answer(status, beginning, after));
+        }
+        Ok(stream)
     }
 }
 

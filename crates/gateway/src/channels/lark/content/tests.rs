@@ -28,6 +28,13 @@ fn posts_become_text() {
     assert_eq!((empty.text.as_str(), empty.attachment_only), ("", false));
 }
 
+/// interface §10: struck-out words never approve: they are marked as such.
+#[test]
+fn struck_out_words_are_marked() {
+    let post = r#"{"content":[[{"tag":"text","text":"OK","style":["bold","lineThrough"]}]]}"#;
+    assert_eq!(message("post", post).text, "∼OK∼");
+}
+
 /// M-5: `at` elements of a post are mentions; `mentions[]` completes those that came without an id.
 #[test]
 fn at_elements_are_mentions() {

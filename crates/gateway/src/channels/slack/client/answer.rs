@@ -34,11 +34,27 @@ impl SlackFailure {
         }
     }
 
+    /// The thread to post in is not there any more: the chat itself may still be spoken to.
+    pub(super) fn thread_lost(&self) -> bool {
+        ["thread_not_found", "cannot_reply_to_message"].contains(&self.code.as_str())
+    }
+
     /// We ourselves held the call back: it never left.
     pub(super) fn held_back(error: DeliveryError) -> Self {
         Self {
             code: String::new(),
             limited: true,
+            error,
+        }
+    }
+}
+
+impl From<DeliveryError> for SlackFailure {
+    /// Slack did not speak.
+    fn from(error: DeliveryError) -> Self {
+        Self {
+            code: String::new(),
+            limited: false,
             error,
         }
     }
@@ -52,13 +68,7 @@ impl From<SlackFailure> for DeliveryError {
 
 /// Sends one call; the body of a success.
 pub(super) async fn send(method: Method, request: RequestBuilder) -> Result<Value, SlackFailure> {
-    let answer = ApiAnswer::to(request, CALL_TIMEOUT, "Slack", &["retry-after"])
-        .await
-        .map_err(|error| SlackFailure {
-            code: String::new(),
-            limited: false,
-            error,
-        })?;
+    let answer = ApiAnswer::to(request, CALL_TIMEOUT, "Slack", &["retry-after"]).await?;
     if answer.body["ok"] == true && answer.status.is_success() {
         return Ok(answer.body);
     }

@@ -1,7 +1,5 @@
 //! Reading what was said, and fetching what was sent.
 
-use std::time::Duration;
-
 use countersign_agent::domain::{ChatMessage, FileRef};
 use futures_util::future::join_all;
 use reqwest::Url;
@@ -9,16 +7,12 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
+use super::listing::{Listing, WAIT};
 use super::method::Method;
-use super::{SlackClient, is_ts, search};
-use crate::channels::slack::chat_message::{chat_message, files, quoted};
+use super::{SlackClient, is_ts};
+use crate::channels::slack::chat_message::files;
 use crate::channels::{ChatLook, ChatPage, DeliveryError, FileStream};
 
-/// How long reading waits for the platform's rates: a task does without rather than wait.
-const WAIT: Duration = Duration::from_secs(2);
-/// Messages on a page of a thread, and pages. A thread is listed from its beginning, and its end is what matters.
-const THREAD_PAGE: usize = 200;
-const THREAD_PAGES: usize = 5;
 /// Names that are looked up for one task.
 const NAMES: usize = 20;
 /// Where Slack keeps files.
@@ -27,70 +21,21 @@ const FILE_HOSTS: [&str; 2] = ["files.slack.com", "files.slack-gov.com"];
 impl SlackClient {
     pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
         let adding_until = Instant::now() + ChatLook::ADDING_TIME;
-        let request = look.request.filter(|ts| is_ts(ts));
-        let latest = request.map_or_else(|| search::spelled(look.before), str::to_owned);
-        let listed = match look.in_thread {
-            true => self.list_thread(look, &latest, request.is_some()).await?,
-            false => self.list_channel(look, &latest, request.is_some()).await?,
-        };
         let bot = if look.bot.is_empty() {
             self.own.get().map_or("", String::as_str)
         } else {
             look.bot
         };
-        let mut page = ChatPage::default();
-        for message in &listed {
-            if request.is_some() && message["ts"].as_str() == request {
-                page.request = chat_message(message, bot);
-                page.quoted = quoted(&message["attachments"]);
-            } else {
-                // A thread is listed with its first message, whatever range was asked for.
-                let message = chat_message(message, bot);
-                page.before
-                    .extend(message.filter(|message| request.is_some() || message.at < look.before));
-            }
-        }
-        let surplus = page.before.len().saturating_sub(look.most);
-        page.before.drain(..surplus);
+        let listing = Listing {
+            client: self,
+            look,
+            request: look.request.filter(|ts| is_ts(ts)),
+            bot,
+            until: adding_until,
+        };
+        let mut page = listing.page().await?;
         self.name_authors(&mut page.before, adding_until).await;
         Ok(page)
-    }
-
-    /// Oldest first.
-    async fn list_channel(&self, look: &ChatLook<'_>, latest: &str, inclusive: bool) -> Result<Vec<Value>, DeliveryError> {
-        let body = json!({
-            "channel": look.conversation.chat,
-            "latest": latest,
-            "inclusive": inclusive.to_string(),
-            "limit": (look.most + 1).to_string(),
-        });
-        let answer = self.paced(Method::ReadChannel, &look.conversation.chat, &body, WAIT).await?;
-        let mut messages = answer["messages"].as_array().cloned().unwrap_or_default();
-        messages.reverse();
-        Ok(messages)
-    }
-
-    /// Oldest first: the end of the thread, as far as it is at most a thousand messages long.
-    async fn list_thread(&self, look: &ChatLook<'_>, latest: &str, inclusive: bool) -> Result<Vec<Value>, DeliveryError> {
-        let mut body = json!({
-            "channel": look.conversation.chat,
-            "ts": look.conversation.thread,
-            "latest": latest,
-            "inclusive": inclusive.to_string(),
-            "limit": THREAD_PAGE.to_string(),
-        });
-        let mut messages: Vec<Value> = Vec::new();
-        for _ in 0..THREAD_PAGES {
-            let answer = self.paced(Method::ReadThread, &look.conversation.chat, &body, WAIT).await?;
-            messages.extend(answer["messages"].as_array().into_iter().flatten().cloned());
-            let surplus = messages.len().saturating_sub(look.most + 1);
-            messages.drain(..surplus);
-            match search::next_page(&answer) {
-                Some(cursor) => body["cursor"] = json!(cursor),
-                None => break,
-            }
-        }
-        Ok(messages)
     }
 
     /// Puts names in the place of ids, as far as the platform tells them in time.
@@ -138,9 +83,17 @@ impl SlackClient {
         let url = Url::parse(url).ok().filter(|url| self.is_file_host(url));
         let url = url.ok_or_else(|| DeliveryError::Gone(String::from("the file is not on a host of Slack's")))?;
         let request = self.http.get(url).bearer_auth(self.token.expose_secret());
-        let stream = FileStream::open(request, "Slack").await?;
+        let stream = FileStream::open(request, "Slack", &["retry-after"]).await?;
         if stream.is_refusal() {
             let status = stream.status();
+            // For now, not for good.
+            if status == 429 || status >= 500 {
+                return Err(DeliveryError::Retry {
+                    reason: format!("Slack gave no file yet (HTTP {status})"),
+                    after: stream.after,
+                    uncertain: false,
+                });
+            }
             return Err(DeliveryError::Forbidden(format!(
                 "Slack gave no file (HTTP {status}): is the scope files:read there?"
             )));

@@ -35,16 +35,26 @@ pub(super) fn oldest(since: Millis) -> String {
 
 /// The platform's way to write a moment.
 pub(super) fn spelled(at: Millis) -> String {
-    let at = at.0.max(0);
-    format!("{}.{:06}", at / 1000, at % 1000 * 1000)
+    spelled_micros(at.0.saturating_mul(1000))
+}
+
+/// The platform's way to write a moment in microseconds.
+pub(super) fn spelled_micros(at: i64) -> String {
+    let at = at.max(0);
+    format!("{}.{:06}", at / 1_000_000, at % 1_000_000)
+}
+
+/// A message's time in microseconds.
+pub(super) fn micros(ts: &str) -> Option<i64> {
+    let (seconds, micros) = ts.split_once('.')?;
+    let seconds: i64 = seconds.parse().ok()?;
+    let fraction: i64 = format!("{micros:0<6}").get(..6)?.parse().ok()?;
+    seconds.checked_mul(1_000_000)?.checked_add(fraction)
 }
 
 /// A message's time in milliseconds.
 pub(super) fn millis(ts: &str) -> Option<Millis> {
-    let (seconds, micros) = ts.split_once('.')?;
-    let seconds: i64 = seconds.parse().ok()?;
-    let fraction: i64 = format!("{micros:0<6}").get(..3)?.parse().ok()?;
-    Some(Millis(seconds.checked_mul(1000)? + fraction))
+    micros(ts).map(|at| Millis(at / 1000))
 }
 
 #[cfg(test)]

@@ -271,8 +271,10 @@ fn a_yes_to_an_unknown_message_settles_nothing() {
         assert_eq!(route(&talk), Meaning::Ignore("not for us"), "open is one of {whose}");
         let goals = vec![String::from("goal of a")];
         let which = Meaning::Tell("which one", Notice::WhichOne { goals });
-        assert_eq!(route(&unknown(said("OK").open(&[&open]))), which, "open is one of {whose}");
-        assert_eq!(route(&unknown(said("OK").alone().open(&[&open]))), which, "open is one of {whose}");
+        let called = route(&unknown(said("OK").open(&[&open])));
+        assert_eq!(called, which, "open is one of {whose}");
+        let alone = if whose == "u1" { approve(&open) } else { which };
+        assert_eq!(route(&unknown(said("OK").alone().open(&[&open]))), alone, "open is one of {whose}");
         let mut under_way = open.clone();
         (under_way.card_at, under_way.delivered_at) = (None, None);
         assert_eq!(
@@ -288,6 +290,44 @@ fn a_yes_to_an_unknown_message_settles_nothing() {
     let mut refusal = said("取消").open(&[&own]);
     refusal.replies_to_unknown = true;
     assert_eq!(route(&refusal), does(&own, Act::Cancel), "a no needs no certainty");
+}
+
+/// interface §10 Chats: alone with us, in a thread that is a conversation of its own, a listed word means the gate of that thread, else the
+/// person's only open gate, whatever the thread begins with: a message that we do not know, or an earlier answer of ours.
+#[test]
+fn a_listed_word_in_a_thread_of_a_direct_chat() {
+    let (there, outside) = (gate("a", "u1", "omt_1"), gate("b", "u1", ""));
+    let done = gate("done", "u1", "");
+    let unknown = |text: &str| {
+        let mut context = said(text).in_thread("omt_1").alone();
+        context.replies_to_unknown = true;
+        context
+    };
+    let below_an_answer = |text: &str| {
+        let context = said(text).in_thread("omt_1").alone();
+        context.reply(ReplyTo::Post, decided(&done, DecisionKind::Approve), TurnStatus::Completed)
+    };
+    for (text, act) in [("OK", Act::Approve), ("取消", Act::Cancel)] {
+        for context in [unknown(text), below_an_answer(text)] {
+            assert_eq!(route(&context.clone().open(&[&there])), does(&there, act.clone()), "{text}");
+            assert_eq!(
+                route(&context.clone().open(&[&there, &outside])),
+                does(&there, act.clone()),
+                "{text}"
+            );
+            assert_eq!(route(&context.clone().open(&[&outside])), does(&outside, act.clone()), "{text}");
+        }
+    }
+    let other = gate("c", "u1", "omt_2");
+    let goals = vec![String::from("goal of b"), String::from("goal of c")];
+    let which = Meaning::Tell("which one", Notice::WhichOne { goals });
+    assert_eq!(route(&unknown("OK").open(&[&outside, &other])), which);
+    let changes = unknown("先备份数据库").open(&[&outside]);
+    assert_eq!(
+        route(&changes),
+        Meaning::Task(0),
+        "other words there are a task of that conversation"
+    );
 }
 
 /// design: without a gate in the lane, a listed word means the sender's only open gate in the chat; several: ask which.
