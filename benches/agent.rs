@@ -174,7 +174,7 @@ fn main() -> ExitCode {
     let json = measure(|| (), |()| serde_json::to_string(&turn.log).unwrap());
     let room = Room::default();
     // Half of what it is: every old output has to go.
-    let tight = Room { bytes: bytes / 2, kept: 8 };
+    let tight = Room { bytes: bytes / 2, ..room };
     let rows = [
         ("prompt", PROMPT, measure(|| (), |()| prompt(&turn, &env, "", &[], room))),
         (

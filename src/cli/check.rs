@@ -43,7 +43,7 @@ pub(super) async fn check(loaded: Loaded, online: bool, chat: Option<&str>) -> a
     let shown = chat.map_or_else(|| effective.clone(), |chat| loaded.effective_in(chat, &tools));
     result(shown.trim_end())?;
     if online {
-        for tried in online::try_all(boot, live).await? {
+        for tried in online::try_all(boot, live, &tools).await? {
             tried.print(&mut sound)?;
         }
     }

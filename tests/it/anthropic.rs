@@ -25,6 +25,7 @@ fn client(fake: &FakeModel) -> Remote {
         timeout: Duration::from_secs(20),
         parallel_tool_calls: true,
         vision: true,
+        max_output_tokens: 0,
     };
     Remote::new(countersign_agent::tls::http_client().build().unwrap(), &settings)
 }
@@ -72,7 +73,7 @@ async fn a_plain_answer() {
     assert_eq!(seen.headers["anthropic-version"], "2023-06-01");
     assert_eq!(
         seen.body,
-        json!({"model": "some-model", "max_tokens": 8192, "stream": true, "system": "You are a test.", "messages": [
+        json!({"model": "some-model", "max_tokens": 32000, "stream": true, "system": "You are a test.", "messages": [
             {"role": "user", "content": [{"type": "text", "text": "hi"}]},
         ]})
     );
@@ -142,16 +143,12 @@ async fn another_providers_log_goes_on() {
 #[tokio::test]
 async fn reasons_to_stop() {
     let cut = || Step::Message(call([("plan", json!(r#"{"goal": "x", "st"#))]), Some("length"));
-    let error = answer_to([cut(), cut()]).await.unwrap_err();
-    assert_eq!(
-        error,
-        ModelError::Nonsense("a tool call that was cut off by the length limit".to_owned())
-    );
+    assert!(answer_to([cut()]).await.unwrap().cut_call);
     // In one piece the arguments are an object, and nobody can see that there should be more in it.
     let object =
         json!({"content": [{"type": "tool_use", "id": "toolu_1", "name": "list_files", "input": {}}], "stop_reason": "max_tokens"});
     let body = || Step::Verbatim("application/json", object.to_string().into_bytes());
-    assert_eq!(answer_to([body(), body()]).await.unwrap_err(), error);
+    assert!(answer_to([body()]).await.unwrap().cut_call);
     let marked = answer_to([Step::Message(say("half a sen"), Some("length"))]).await.unwrap();
     assert_eq!(marked.text, "half a sen […]");
     let mut refusing = call([("write_file", json!({}))]);

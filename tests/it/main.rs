@@ -49,6 +49,7 @@ mod metrics;
 mod model_context;
 mod model_stream;
 mod observers;
+mod odd_models;
 mod openai;
 mod pairings;
 mod plan_mode;

@@ -25,6 +25,7 @@ fn client(fake: &FakeModel, provider: Provider) -> Remote {
         timeout: Duration::from_secs(20),
         parallel_tool_calls: true,
         vision: true,
+        max_output_tokens: 0,
     };
     Remote::new(countersign_agent::tls::http_client().build().unwrap(), &settings)
 }

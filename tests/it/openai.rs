@@ -20,6 +20,7 @@ fn settings(base_url: &str, key: &str) -> ModelLive {
         timeout: Duration::from_secs(20),
         parallel_tool_calls: true,
         vision: true,
+        max_output_tokens: 0,
     }
 }
 
@@ -142,7 +143,7 @@ async fn tools_are_offered_and_calls_read() {
     fake.assert_clean();
 }
 
-/// design: each tool result goes back under its call id; later system messages stay system messages;
+/// design: each tool result goes back under its call id; later system messages are words of the user's side;
 /// malformed arguments are not sent back to servers that would choke on them.
 #[tokio::test]
 async fn a_log_is_sent_as_it_stands() {
@@ -175,7 +176,8 @@ async fn a_log_is_sent_as_it_stands() {
         sent[3],
         json!({"role": "tool", "tool_call_id": "c1", "content": "[tool_result:read_file] x"})
     );
-    assert_eq!(sent[5]["role"], "system");
+    assert_eq!(sent[5]["role"], "user");
+    assert_eq!(sent.as_array().unwrap().len(), 6);
     fake.assert_clean();
 }
 
@@ -292,11 +294,14 @@ async fn what_is_no_answer_is_nonsense() {
 async fn a_length_stop_is_seen() {
     let whole = call([("plan", json!({"a": 1}))]);
     for cut in [r#"{"overall_goal_ui": "x", "compl"#, ""] {
-        let (_, reply) = answer_to(Step::Message(call([("plan", json!(cut))]), Some("length"))).await;
-        assert_eq!(nonsense(reply), "a tool call that was cut off by the length limit");
+        let (fake, reply) = answer_to(Step::Message(call([("plan", json!(cut))]), Some("length"))).await;
+        let reply = reply.unwrap();
+        assert!(reply.cut_call && reply.calls[0].arguments == cut, "{reply:?}");
+        assert_eq!(fake.seen().len(), 1, "the same would be cut at the same place");
     }
     let (_, reply) = answer_to(Step::Message(whole, Some("length"))).await;
-    assert_eq!(reply.unwrap().calls.len(), 1);
+    let reply = reply.unwrap();
+    assert_eq!((reply.calls.len(), reply.cut_call), (1, false));
     let (_, reply) = answer_to(Step::Message(say("half a sen"), Some("length"))).await;
     assert_eq!(reply.unwrap().text, "half a sen […]");
 }

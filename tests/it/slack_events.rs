@@ -384,6 +384,18 @@ fn enterprise() {
     assert!(bad(&interact(&nowhere)), "neither workspace nor enterprise");
 }
 
+/// F17: half of a character anywhere in an event, also where nobody reads, does not make it unreadable.
+#[test]
+fn half_a_character_is_replaced() {
+    let event = with(message_event(), "/event/attachments", json!([{"text": "__HALF__"}]));
+    let event = with(event, "/event/text", json!("hi __HALF__"));
+    let torn = event.to_string().replace("__HALF__", "\\ud83d");
+    let Ok(Received::Event(event)) = push_raw(JSON, torn.as_bytes()) else {
+        panic!("{torn}")
+    };
+    assert!(format!("{event:?}").contains("hi \u{fffd}"), "{event:?}");
+}
+
 /// M-1: after a valid signature, what cannot be read is a bad request: needed members missing or of the wrong type, duplicate
 /// keys and fields, too deep a nesting, bytes that are no text.
 #[test]

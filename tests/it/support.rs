@@ -14,6 +14,8 @@ pub mod heard;
 pub mod internet;
 pub mod lark_push;
 pub mod model_protocol;
+pub mod model_script;
+pub mod model_strict;
 pub mod model_wire;
 pub mod people;
 pub mod platform;

@@ -26,7 +26,7 @@ fn first_request(world: &World) -> Vec<String> {
 
 /// The messages of a user in the model's request with this number.
 fn request(world: &World, number: usize) -> Vec<String> {
-    let request: &Value = &world.model.seen()[number].body;
+    let request: &Value = &world.model.seen()[number].chat;
     let messages = request["messages"].as_array().unwrap().iter();
     messages
         .filter(|message| message["role"] == "user")
@@ -49,7 +49,7 @@ fn block(messages: &[String], tag: &str) -> Option<String> {
 
 impl World {
     /// Somebody says something that no event tells the bot of; gives its id.
-    fn overhears(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> String {
+    pub(crate) fn overhears(&self, user: &str, chat: &str, text: &str, to: To<'_>) -> String {
         // Each a second after the one before, all of them before what is said from now on.
         let number = OVERHEARD.fetch_add(1, Ordering::Relaxed) % 3600;
         let at = Millis(self.clock.now().0 - 3_600_000 + number * 1000);

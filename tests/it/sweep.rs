@@ -184,9 +184,9 @@ async fn holds(
                 .seen()
                 .into_iter()
                 .rev()
-                .find(|seen| user_words(&seen.body).contains("<plan_feedback>"))
+                .find(|seen| user_words(&seen.chat).contains("<plan_feedback>"))
                 .unwrap()
-                .body;
+                .chat;
             let heard = feedback(&request)
                 .unwrap()
                 .replace("&lt;", "<")

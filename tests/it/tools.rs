@@ -222,7 +222,7 @@ async fn sizes_are_bounded() {
     let refusal = write(&tools, "big.txt", &"x".repeat(65_537)).await.unwrap_err();
     assert_eq!(
         refusal,
-        "the content has 65537 bytes, allowed are 65536; write less or several files"
+        "the content has 65537 bytes, allowed are 65536; write it in parts, with append from the second on"
     );
     write(&tools, "big.txt", &"x".repeat(65_536)).await.unwrap();
 
@@ -233,6 +233,37 @@ async fn sizes_are_bounded() {
     let listing = list(&toolbox(many.path()), ".").await.unwrap();
     assert_eq!(listing.lines().count(), 1001);
     assert!(listing.ends_with("0999.txt\t0 bytes\n[cut after 1000 entries; list a folder below]"));
+}
+
+/// F5, interface §10 M: what is appended stands behind what is there, also where there was nothing; a file does not grow without end.
+#[tokio::test]
+async fn a_long_text_is_written_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let tools = toolbox(folder.path());
+    let append = async |content: &str| {
+        run(
+            &tools,
+            "write_file",
+            json!({"path": "a/long.md", "content": content, "append": true}),
+        )
+        .await
+    };
+    assert_eq!(append("one\n").await.unwrap(), "created `a/long.md`: 4 bytes, 1 lines");
+    assert_eq!(append("two\n").await.unwrap(), "appended to `a/long.md`: 4 bytes, 1 lines");
+    assert_eq!(fs::read_to_string(folder.path().join("a/long.md")).unwrap(), "one\ntwo\n");
+    let tool = tools.get("write_file").unwrap();
+    let call = json!({"path": "a/long.md", "content": "two\n", "append": true});
+    let shown = tool.preview(&call).await.unwrap();
+    assert!(shown.contains(" two\n+two\n"), "{shown}");
+    let base = tool.base(&call).await.unwrap();
+    assert_eq!(base.len(), 64, "the digest of what is there: {base}");
+    fs::write(folder.path().join("a/long.md"), "x".repeat((1 << 20) - 1)).unwrap();
+    append("y").await.unwrap();
+    let told = append("z").await.unwrap_err();
+    assert!(told.contains("more than 1048576 bytes"), "{told}");
+    assert_eq!(fs::metadata(folder.path().join("a/long.md")).unwrap().len(), 1 << 20);
+    let shown = tool.preview(&call).await.unwrap();
+    assert!(shown.starts_with("appends to `a/long.md`, 1048576 bytes:\ntwo"), "{shown}");
 }
 
 /// design: bytes that are no text, and names that would forge a line of the listing.

@@ -34,6 +34,7 @@ mod gathered;
 mod feedback;
 mod failpoint;
 pub(crate) mod foreign;
+pub mod foreign_json;
 
 pub use absence::Absence;
 pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
@@ -68,6 +69,7 @@ pub use policy::{
 pub use rule::{Demand, JudgedCall, Judgement, LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule, Ruling, judge};
 pub use standing::{StandingGrant, StandingGrants, StandingMade, StandingOffer};
 pub use tool::{
-    COMMAND_TOOL, Definition, Definitions, EffectClass, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec, confirmation_of,
+    COMMAND_TOOL, Definition, Definitions, EffectClass, MOST_TOOLS, Scope, ScopeArgument, ServerHealth, ServerStanding, ToolSpec,
+    confirmation_of,
 };
 pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};

@@ -21,6 +21,7 @@ pub use notebook::{FORMAT, Keeper, Notebook, OpenGate, RestoreError, TaskError, 
 pub use observers::{HookError, Observer, Observers};
 pub use task::{Ending, Outcome, Task};
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::domain::Millis;
@@ -47,8 +48,10 @@ impl Default for Timings {
 }
 
 /// How the last model call went; shown in `/readyz`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ModelHealth {
     /// `None` before the first call.
     pub last: Option<(Millis, Result<(), String>)>,
+    /// Tools for which requests had no room, since the start: each is told to the log once.
+    pub left_out: BTreeSet<String>,
 }

@@ -9,7 +9,13 @@ mod openai;
 #[cfg(feature = "http-models")]
 mod anthropic;
 #[cfg(feature = "http-models")]
+mod dialogue;
+#[cfg(feature = "http-models")]
+mod manner;
+#[cfg(feature = "http-models")]
 mod answer;
+#[cfg(feature = "http-models")]
+mod arguments;
 #[cfg(feature = "http-models")]
 mod sse;
 #[cfg(feature = "http-models")]
@@ -65,6 +71,8 @@ pub struct ChatReply {
     pub raw: Option<Value>,
     /// Tokens in and out. Estimated from the size when the provider does not tell; 0 for the demo.
     pub tokens: u64,
+    /// The output limit cut a call: one whose arguments are no JSON, else the last. No call of this answer may run.
+    pub cut_call: bool,
 }
 
 /// Why there is no answer, for an admin: with the provider's own words (300 characters) and what to mend. Carries no key and no URL.
@@ -93,6 +101,9 @@ pub enum ModelError {
     /// 200 with something that is no answer.
     #[error("the model's server sent something that is no answer: {0}")]
     Nonsense(String),
+    /// Answers that ended with this word, which is no good end, or with an error: nothing of them is taken.
+    #[error("the model's server ended its answer with `{0}`")]
+    OddEnd(String),
 }
 
 /// A chat model. Implementations retry what is worth retrying inside `deadline`.
@@ -103,6 +114,11 @@ pub trait ChatModel: Send + Sync + fmt::Debug {
     /// True for the built-in demo: everything it says is labelled.
     fn is_demo(&self) -> bool {
         false
+    }
+
+    /// Names of the tools that its server refuses, and that are not offered to it any more.
+    fn refused_tools(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 

@@ -33,8 +33,8 @@ pub use gathered::{chat_messages, with_gathered};
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
 pub use plan::{plan_end, progress};
 pub use plan_mode::{PlanRun, Stage};
-pub use prompt::{offered, prompt, view};
-pub use reply::Reported;
+pub use prompt::{most_action_tools, offered, prompt, view};
+pub use reply::{Reported, has_call_markup};
 pub use step::step;
 pub use stored::{SCHEMA_VERSION, StateError, read_state};
 pub use turn::{
@@ -60,6 +60,8 @@ pub struct ModelReply {
     pub tokens: u64,
     /// Working time of this call, milliseconds.
     pub millis: u64,
+    /// The output limit cut one of its calls: none of them runs.
+    pub cut_call: bool,
 }
 
 /// What came of one call that the engine carried out.
@@ -242,6 +244,8 @@ pub struct Room {
     pub bytes: usize,
     /// Messages at the end of the log that are never folded.
     pub kept: usize,
+    /// Bytes of one tool output among those.
+    pub output: usize,
 }
 
 /// The agent's own tools, which change nothing but its state (`plan`, `clarify`, …), as English prompts describe them. No other tool may

@@ -8,10 +8,12 @@ mod send_file;
 mod begin;
 mod leases;
 mod inspect;
+mod left_out;
 mod surroundings;
 
 pub use chat_tools::{ChatTools, ToolsOfChat};
 pub use inspect::{Details, plan_of};
+pub use left_out::left_out;
 pub use runner::{ModelSource, Runner, RunnerParts};
 pub use send_file::{FileSender, SEND_FILE, send_file_spec};
 pub use surroundings::{Request, Surroundings};

@@ -8,19 +8,21 @@ use futures_util::future::join_all;
 
 use super::verdict::Verdict;
 
-/// A verdict a server, by name.
-pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Vec<(String, Verdict)> {
+/// A verdict a server, by name, and the names of its tools.
+pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Vec<(String, Verdict, Vec<String>)> {
     join_all(servers.iter().map(|server| async {
         // Its own limits are longer than those of the other trials: a server may have to be downloaded first.
-        let verdict = match try_server(server, folder).await {
+        let tried = try_server(server, folder).await;
+        let verdict = match &tried {
             Ok((tools, 0)) => Verdict::Good(format!("the server answers and has {} tools", tools.len())),
             Ok((tools, rest)) => Verdict::Doubtful(format!(
                 "the server answers and has {} tools, and {rest} more that cannot be offered",
                 tools.len()
             )),
-            Err(why) => Verdict::Bad(why),
+            Err(why) => Verdict::Bad(why.clone()),
         };
-        (format!("tools.mcp_servers.{}", server.name), verdict)
+        let tools = tried.map(|(tools, _)| tools).unwrap_or_default();
+        (format!("tools.mcp_servers.{}", server.name), verdict, tools)
     }))
     .await
 }

@@ -9,6 +9,7 @@ use countersign_agent::model::Provider;
 use countersign_gateway::app::{Http, socket_platforms};
 use countersign_gateway::channels::{Channel, DeliveryError, LarkClient, LarkHook, Signals, SocketAnswer, SocketPlatform};
 use countersign_gateway::config::{Boot, Coordination, Live};
+use countersign_gateway::lanes;
 use countersign_gateway::store::{Ledger, SchemaState, StoreError, look_at_redis};
 use futures_util::future::join_all;
 use secrecy::SecretString;
@@ -45,11 +46,11 @@ impl Trial {
     }
 }
 
-/// Tries everything that is enabled.
+/// Tries everything that is enabled. `tools` are the names of those that tasks have without a server.
 ///
 /// # Errors
 /// When this machine has no HTTP client or no templates to offer.
-pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Trial>> {
+pub(super) async fn try_all(boot: &Boot, live: &Live, tools: &[String]) -> anyhow::Result<Vec<Trial>> {
     let http = Http::new()?;
     // The admin's own templates were checked before; for a trial the built-in ones do.
     let templates = countersign_gateway::template::load(None)?;
@@ -94,13 +95,21 @@ pub(super) async fn try_all(boot: &Boot, live: &Live) -> anyhow::Result<Vec<Tria
         ("channels.lark", lark),
         ("channels.slack", slack),
     ];
+    let mut names = tools.to_vec();
+    let mut listed = Vec::new();
+    for (what, verdict, offered) in servers {
+        names.extend(offered);
+        listed.push((what, verdict));
+    }
+    let left_out = lanes::left_out(live, &names).into_iter();
     let done = tried
         .into_iter()
         .filter_map(|(what, verdict)| Some((what.to_owned(), verdict?)))
         .chain(sockets)
         .chain(models)
         .chain([("clock".to_owned(), clock)])
-        .chain(servers);
+        .chain(listed)
+        .chain(left_out.map(|line| ("tools".to_owned(), Verdict::Doubtful(line))));
     Ok(done.map(|(what, verdict)| Trial { what, verdict }).collect())
 }
 

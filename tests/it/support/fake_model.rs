@@ -5,7 +5,7 @@
 //! server. A request that breaks the protocol, or that no script expects, is a violation; tests end with
 //! [`FakeModel::assert_clean`].
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -19,125 +19,17 @@ use axum::response::Response;
 use axum::routing::post;
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::anthropic_request;
 use super::model_protocol::violations;
+pub(crate) use super::model_script::{Gate, Script, Step, Then, call, say};
+use super::model_strict::{self, GATHERED, Strict, Tears};
 use super::model_wire::{Wire, chopped};
 
 /// Sizes of a stream's pieces, in turn.
 const PIECES: [usize; 6] = [5, 1, 17, 3, 64, 400];
-
-/// One scripted answer.
-#[derive(Clone, Debug)]
-pub(crate) enum Step {
-    /// An assistant message (see [`say`] and [`call`]) with its finish reason, if not the usual one.
-    Message(Value, Option<&'static str>),
-    /// A status with headers and a JSON body.
-    Status(u16, Vec<(&'static str, String)>, Value),
-    /// A success with exactly this body.
-    Verbatim(&'static str, Vec<u8>),
-    /// The first half of an answer, then the connection breaks.
-    CutOff,
-    /// The first half of this message as a stream, then nothing more: the end, or silence until the client goes away.
-    Half(Value, Then),
-    /// These events as a stream.
-    Events(Vec<String>),
-    /// These events as a stream that the server forgets to end.
-    Open(Vec<String>),
-    /// Waits for the gate, then goes on with the step.
-    Gated(Gate, Box<Step>),
-}
-
-/// What comes after half a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
-    End,
-    Silence,
-}
-
-/// An assistant message that is text.
-pub(crate) fn say(text: &str) -> Value {
-    json!({"role": "assistant", "content": text})
-}
-
-/// An assistant message that calls tools; the server gives the ids.
-pub(crate) fn call<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
-    let calls: Vec<_> = calls
-        .into_iter()
-        .map(|(name, arguments)| {
-            let arguments = match arguments {
-                // Text is sent as it is, so that malformed arguments can be scripted.
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
-            json!({"type": "function", "function": {"name": name, "arguments": arguments}})
-        })
-        .collect();
-    json!({"role": "assistant", "content": null, "tool_calls": calls})
-}
-
-/// The answers of one conversation, in order.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Script(VecDeque<Step>);
-
-impl Script {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    pub(crate) fn then(mut self, step: Step) -> Self {
-        self.0.push_back(step);
-        self
-    }
-
-    pub(crate) fn message(self, message: Value) -> Self {
-        self.then(Step::Message(message, None))
-    }
-
-    pub(crate) fn text(self, text: &str) -> Self {
-        self.message(say(text))
-    }
-
-    pub(crate) fn call(self, name: &str, arguments: Value) -> Self {
-        self.message(call([(name, arguments)]))
-    }
-
-    pub(crate) fn status(self, status: u16, headers: &[(&'static str, &str)]) -> Self {
-        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        self.then(Step::Status(
-            status,
-            headers,
-            json!({"error": {"code": "scripted", "message": "canary-body"}}),
-        ))
-    }
-}
-
-/// Holds an answer back until the test lets it go.
-#[derive(Clone, Debug)]
-pub(crate) struct Gate(Arc<(Semaphore, Semaphore)>);
-
-impl Gate {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new((Semaphore::new(0), Semaphore::new(0))))
-    }
-
-    /// Waits until a request stands at the gate.
-    pub(crate) async fn reached(&self) {
-        self.0.0.acquire().await.unwrap().forget();
-    }
-
-    /// Lets one request through.
-    pub(crate) fn open(&self) {
-        self.0.1.add_permits(1);
-    }
-
-    async fn pass(&self) {
-        self.0.0.add_permits(1);
-        self.0.1.acquire().await.unwrap().forget();
-    }
-}
 
 /// A request as it came in.
 #[derive(Clone, Debug)]
@@ -162,6 +54,12 @@ struct Inner {
     plain: bool,
     /// Keeps no requests.
     forgets: bool,
+    /// What it refuses, and with what words it did.
+    strict: Strict,
+    refused: Vec<String>,
+    tears: Tears,
+    /// So many answers end with this word; each is given again.
+    odd_ends: Option<(&'static str, usize)>,
     /// What must come back with a call, by its id.
     issued: HashMap<String, Value>,
 }
@@ -235,6 +133,26 @@ impl FakeModel {
     /// Answers in one piece from now on, although streams are asked for.
     pub(crate) fn never_streams(&self) {
         self.inner(|inner| inner.plain = true);
+    }
+
+    /// Refuses all this from now on.
+    pub(crate) fn strict(&self, strict: Strict) {
+        self.inner(|inner| inner.strict = strict);
+    }
+
+    /// The words of all refusals.
+    pub(crate) fn refused(&self) -> Vec<String> {
+        self.inner(|inner| inner.refused.clone())
+    }
+
+    /// Tears the streams of chat completions so from now on.
+    pub(crate) fn tears(&self, tears: Tears) {
+        self.inner(|inner| inner.tears = tears);
+    }
+
+    /// The next `times` answers end with `word`; whoever asks again gets the same answer.
+    pub(crate) fn ends_oddly(&self, word: &'static str, times: usize) {
+        self.inner(|inner| inner.odd_ends = Some((word, times)));
     }
 
     /// Keeps no requests from now on: a long run has many.
@@ -314,8 +232,12 @@ async fn answer(shared: Arc<Shared>, wire: Wire, headers: HeaderMap, body: &[u8]
             inner.violations.push("a body that is no JSON".to_owned());
             return status(500, &[], &json!({}));
         };
+        if let Some(words) = inner.strict.refuses(wire, &body) {
+            inner.refused.push(words.clone());
+            return status(400, &[], &json!({"error": {"type": "invalid_request_error", "message": words}}));
+        }
         let chat = match wire {
-            Wire::OpenAi => body.clone(),
+            Wire::OpenAi => model_strict::parted(&body, inner.strict.alternates),
             Wire::Anthropic => anthropic_request::as_chat(&body),
         };
         let step = inner.next(&chat);
@@ -344,7 +266,13 @@ async fn answer(shared: Arc<Shared>, wire: Wire, headers: HeaderMap, body: &[u8]
                     return respond("application/json", wire.whole(&message, finish));
                 }
                 let counted = asked["stream_options"]["include_usage"] == true;
-                return streamed(&wire.events(&message, finish, counted));
+                let tears = inner.tears;
+                let events = wire.events(&message, finish, counted);
+                return streamed(&if tears == Tears::Well {
+                    events
+                } else {
+                    model_strict::torn(events, tears)
+                });
             }
             Step::Half(message, then) => {
                 let (message, finish) = shared.inner.lock().unwrap().complete(wire, message, None);
@@ -390,7 +318,11 @@ impl Inner {
             .keys()
             .filter(|word| first.contains(word.as_str()))
             .max_by_key(|word| word.len());
-        if let Some(word) = word.cloned()
+        let word = word.cloned();
+        if let Some(odd) = self.odd_end(word.as_deref(), body) {
+            return odd;
+        }
+        if let Some(word) = word
             && let Some(step) = self.scripts.get_mut(&word).and_then(|script| script.0.pop_front())
         {
             return step;
@@ -400,6 +332,19 @@ impl Inner {
         }
         self.violations.push(format!("nothing scripted for `{first}`"));
         Step::Status(500, Vec::new(), json!({}))
+    }
+
+    /// The next answer with an odd end, if one is due. The answer stays where it is.
+    fn odd_end(&mut self, word: Option<&str>, body: &Value) -> Option<Step> {
+        let (end, left) = self.odd_ends.as_mut().filter(|(_, left)| *left > 0)?;
+        let scripted = word.and_then(|word| self.scripts.get(word)?.0.front().cloned());
+        let message = match (scripted, &self.function) {
+            (Some(Step::Message(message, _)), _) => message,
+            (None, Some(function)) => function(body),
+            _ => return None,
+        };
+        *left -= 1;
+        Some(Step::Message(message, Some(*end)))
     }
 
     /// The message with ids for its calls that no other call has, and its finish reason.
@@ -423,6 +368,7 @@ impl Inner {
         let mut wrong = violations(chat);
         let back: Vec<(String, Value)> = match wire {
             Wire::OpenAi => {
+                wrong.extend(model_strict::violations(body));
                 let messages = body["messages"].as_array().into_iter().flatten();
                 let calls = messages.flat_map(|message| {
                     let calls = message["tool_calls"].as_array().into_iter().flatten();
@@ -446,9 +392,6 @@ impl Inner {
         wrong
     }
 }
-
-/// Blocks about what surrounds a request, each a message of a user before the person's words.
-const GATHERED: [&str; 3] = ["earlier-task", "chat-context", "attached-files"];
 
 /// The person's first words: what was gathered for them stands before.
 fn first_user(body: &Value) -> String {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 /// Blocks of the contract, and the role that may carry one as its whole message.
-const BLOCKS: [(&str, &str); 9] = [
+pub(crate) const BLOCKS: [(&str, &str); 9] = [
     ("plan_feedback", "user"),
     ("mailbox", "user"),
     ("plan-continuation", "system"),

@@ -368,7 +368,7 @@ impl World {
         self.model
             .seen()
             .iter()
-            .filter(|seen| seen.body["messages"].as_array().unwrap().last().is_some_and(is_block))
+            .filter(|seen| seen.chat["messages"].as_array().unwrap().last().is_some_and(is_block))
             .count()
     }
 }

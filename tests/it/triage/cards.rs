@@ -187,6 +187,7 @@ pub fn live() -> Live {
             timeout: Duration::from_secs(120),
             parallel_tool_calls: true,
             vision: true,
+            max_output_tokens: 0,
         },
         models: std::collections::BTreeMap::new(),
         profiles: Profiles::default(),

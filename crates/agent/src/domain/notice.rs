@@ -194,6 +194,10 @@ pub enum Notice {
     ModelRefused {},
     /// The model's answer made no sense twice.
     ModelNonsense {},
+    /// The model's server ended its answers with this word, which is no good end.
+    ModelOddEnd { word: String },
+    /// The model wrote its calls as text: its server does not read them.
+    CallsAsText {},
     /// The model did not answer in time.
     ModelTimeout {},
     /// The task has grown longer than the model reads, and nothing more of it can be folded.

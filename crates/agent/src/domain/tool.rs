@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::{ArgumentSense, digest128};
 
+/// Tools of one request to a model at most, the agent's own included: as many as the large providers take.
+pub const MOST_TOOLS: usize = 128;
 /// The tool whose argument is a command. A command does whatever it likes, so no pattern says what it may do.
 pub const COMMAND_TOOL: &str = "run_bash";
 

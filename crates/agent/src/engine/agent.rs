@@ -295,7 +295,7 @@ impl AgentBuilder {
             timings: self.timings,
             failpoint: Failpoint::default(),
             observers: Observers::new(self.observers),
-            health: Arc::new(Mutex::new(ModelHealth { last: None })),
+            health: Arc::new(Mutex::new(ModelHealth::default())),
         };
         Ok(Agent {
             engine,

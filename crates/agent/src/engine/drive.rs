@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::JournalError;
 use super::journal::{Journal, StepRecord};
@@ -19,6 +19,9 @@ use crate::tools::Toolbox;
 
 /// Between two tries to tell the journal something that only this process knows.
 pub const RETRY: Duration = Duration::from_millis(200);
+
+/// Tools that are told to be left out.
+const MAX_TOLD: usize = 1000;
 
 /// The model and the settings of a call; looked up anew for every call.
 #[derive(Clone)]
@@ -129,12 +132,32 @@ impl Engine {
         self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The action tools that a turn of this policy has.
+    /// The action tools that a turn of this policy has: as many of them as one request takes.
     #[must_use]
     pub fn specs(&self, policy: &Policy) -> Vec<ToolSpec> {
         let mut specs = self.tools.specs();
         specs.retain(|spec| policy.has_tool(&spec.name));
+        let most = reducer::most_action_tools().min(specs.len());
+        self.tell_left_out(specs.split_off(most));
         specs
+    }
+
+    /// Tells the log of each tool once.
+    fn tell_left_out(&self, specs: Vec<ToolSpec>) {
+        if specs.is_empty() {
+            return;
+        }
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = MAX_TOLD.saturating_sub(health.left_out.len());
+        let names = specs.into_iter().map(|spec| spec.name);
+        let fresh: Vec<String> = names.filter(|name| !health.left_out.contains(name)).take(room).collect();
+        if !fresh.is_empty() {
+            warn!(
+                left_out = fresh.join(", "),
+                "more tools than one request takes: some are not offered"
+            );
+            health.left_out.extend(fresh);
+        }
     }
 
     /// Takes `turn` on until it waits, ends, or `stop` asks to leave it at the next step. On an error `turn` is as the journal has

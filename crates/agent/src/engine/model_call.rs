@@ -11,7 +11,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::JournalError;
-use super::ModelHealth;
 use super::drive::{CallSetup, Engine, Run};
 use crate::domain::SignalKind::{Cancel, Steer, Supersede};
 use crate::domain::{Message, Notice};
@@ -61,7 +60,18 @@ impl Engine {
         count(&outcome, started.elapsed());
         self.failpoint.reach("model_answered");
         Ok(Some(match outcome {
-            Ok(ChatReply { text, calls, raw, tokens }) => {
+            Ok(ChatReply {
+                text,
+                calls,
+                raw,
+                tokens,
+                cut_call,
+            }) => {
+                if calls.is_empty() && reducer::has_call_markup(&text) {
+                    warn!(
+                        "the model wrote a tool call as text: its server does not parse tool calls (a tool parser or chat template is missing there)"
+                    );
+                }
                 info!(
                     millis,
                     tokens,
@@ -75,6 +85,7 @@ impl Engine {
                     raw,
                     tokens: tokens.saturating_add(uncharged.tokens),
                     millis,
+                    cut_call,
                 })
             }
             Err(error) => {
@@ -109,26 +120,30 @@ impl Engine {
 
     /// Makes the request shorter, for this call and for the next ones. `false` means nothing more can go.
     fn fold(&self, run: &mut Run<'_>, request: &mut ChatRequest, call_setup: &CallSetup, history: &[Message]) -> bool {
-        let room = run.room.tighter(&request.messages);
-        let messages = self.prompt(run, room, call_setup, history);
-        if messages == request.messages {
-            return false;
+        let mut room = run.room;
+        // A room that is tighter may hold the same, and the next one less.
+        while let Some(tighter) = room.tighter(&request.messages) {
+            room = tighter;
+            let messages = self.prompt(run, room, call_setup, history);
+            if messages == request.messages {
+                continue;
+            }
+            info!(
+                bytes = room.bytes,
+                kept = room.kept,
+                "the prompt is too long for the model; asking again with less of the old outputs"
+            );
+            run.room = room;
+            request.messages = messages;
+            return true;
         }
-        info!(
-            bytes = room.bytes,
-            "the prompt is too long for the model; asking again with less of the old outputs"
-        );
-        run.room = room;
-        request.messages = messages;
-        true
+        false
     }
 
     fn note_health(&self, outcome: &Result<ChatReply, ModelError>) {
         let last = outcome.as_ref().map(|_| ()).map_err(ToString::to_string);
-        let health = ModelHealth {
-            last: Some((self.clock.now(), last)),
-        };
-        *self.health.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = health;
+        let mut health = self.health.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        health.last = Some((self.clock.now(), last));
     }
 }
 
@@ -146,6 +161,7 @@ fn count(outcome: &Result<ChatReply, ModelError>, took: Duration) {
         Err(ModelError::TooLong) => "too_long",
         Err(ModelError::Filtered) => "filtered",
         Err(ModelError::Nonsense(_)) => "nonsense",
+        Err(ModelError::OddEnd(_)) => "odd_end",
     };
     counter!("countersign_model_calls_total", "outcome" => name).increment(1);
     histogram!("countersign_model_call_seconds").record(took.as_secs_f64());
@@ -160,6 +176,7 @@ fn notice_for(error: &ModelError) -> Notice {
         ModelError::Refused { .. } => Notice::ModelRefused {},
         ModelError::Timeout => Notice::ModelTimeout {},
         ModelError::Nonsense(_) => Notice::ModelNonsense {},
+        ModelError::OddEnd(word) => Notice::ModelOddEnd { word: word.clone() },
         ModelError::TooLong => Notice::ModelTooLong {},
         ModelError::Filtered => Notice::ModelFiltered {},
     }

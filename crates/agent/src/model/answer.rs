@@ -1,4 +1,4 @@
-//! What the answers of all providers have in common: ids, limits, calls that were cut off. Pure.
+//! What the answers of all providers have in common: ends, ids, limits, calls that were cut off. Pure.
 //!
 //! All that a model sends is stored and sent back with every later request of the turn, so all of it has a limit, and an answer past
 //! one is refused before it is put together.
@@ -8,29 +8,86 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::retry::Failure;
-use super::{ChatReply, ChatRequest, MAX_CALLS, too_many_calls};
+use super::{ChatReply, ChatRequest, MAX_CALLS, arguments, too_many_calls};
 use crate::domain::ToolCall;
+use crate::domain::foreign_json;
 
 /// Values of one JSON text, or of one answer that comes in pieces. In memory a value takes a hundred times its two bytes on the wire.
 const MAX_VALUES: usize = 1 << 16;
 /// Stands behind a text that the length limit cut.
 const CUT: &str = " […]";
 
-/// How an answer is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Delivery {
-    /// As a stream that ends with its token count.
-    Counted = 0,
-    /// As a stream.
-    Streamed = 1,
-    /// In one piece.
-    Whole = 2,
+/// Letters of an odd end that are told.
+const MAX_WORD: usize = 40;
+
+/// How a whole answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The model was done.
+    Whole,
+    /// At the output limit.
+    Cut,
+    /// The provider's filter took the answer away.
+    Filtered,
+    /// The model refuses.
+    Refused,
+}
+
+/// Reads the reason of an end, as all protocols spell it. A body that gives none is whole.
+///
+/// # Errors
+/// Any other word: what came with it is a part of an answer, or none.
+pub(super) fn end(reason: Option<&Value>) -> Result<End, Failure> {
+    let reason = match reason {
+        None | Some(Value::Null) => return Ok(End::Whole),
+        Some(Value::String(word)) => word.trim().to_lowercase(),
+        Some(other) => other.to_string(),
+    };
+    match reason.as_str() {
+        "" | "null" | "stop" | "end_turn" | "tool_calls" | "tool_use" | "function_call" | "eos" | "stop_sequence" => Ok(End::Whole),
+        // Anthropic's word for an answer that filled the rest of the window.
+        "length" | "max_tokens" | "model_context_window_exceeded" => Ok(End::Cut),
+        "content_filter" => Ok(End::Filtered),
+        "refusal" => Ok(End::Refused),
+        odd => Err(odd_end(odd)),
+    }
+}
+
+/// The failure that a choice tells of itself.
+pub(super) fn choice_error(choice: &Value) -> Option<Failure> {
+    let error = choice.get("error").filter(|error| match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        _ => true,
+    })?;
+    let code = ["code", "type"].iter().find_map(|name| match error.get(name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    });
+    Some(odd_end(&format!("error {}", code.unwrap_or_default())))
+}
+
+/// `word` is the server's: nothing but letters of it are told.
+fn odd_end(word: &str) -> Failure {
+    let harmless = |c: char| if c.is_ascii_alphanumeric() || "_-.".contains(c) { c } else { ' ' };
+    let word: String = word.chars().take(MAX_WORD).map(harmless).collect();
+    Failure::Odd(word.trim().to_owned())
+}
+
+/// The answer of a model that refuses: its words. Calls beside them would act on what it refused.
+pub(super) fn refused(request: &ChatRequest, words: String, tokens: u64) -> Result<ChatReply, Failure> {
+    if words.trim().is_empty() {
+        return Err(Failure::Filtered);
+    }
+    Calls::new(request, false).finish(words, None, tokens)
 }
 
 /// Collects the calls of one answer.
 pub(super) struct Calls {
     used: HashSet<String>,
     cut: bool,
+    cut_call: bool,
     read: Vec<ToolCall>,
 }
 
@@ -41,8 +98,14 @@ impl Calls {
         Self {
             used: earlier.map(|call| call.id.clone()).collect(),
             cut,
+            cut_call: false,
             read: Vec::new(),
         }
+    }
+
+    /// The output limit cut the last call, although that does not show.
+    pub(super) fn cut_last(&mut self) {
+        self.cut_call = true;
     }
 
     /// The next call. Arguments are text, or (some servers) the value itself.
@@ -50,24 +113,27 @@ impl Calls {
         if self.read.len() >= MAX_CALLS {
             return Err(Failure::Nonsense(too_many_calls()));
         }
-        let Some(name) = name.filter(|name| !name.is_empty()) else {
+        let name = name.unwrap_or_default();
+        if name.is_empty() && !self.cut {
             return Err(Failure::nonsense("a tool call without a name"));
-        };
+        }
         let arguments = match arguments {
             None | Some(Value::Null) => String::new(),
-            Some(Value::String(text)) => text.clone(),
+            Some(Value::String(text)) => arguments::mended(text),
             Some(other) => other.to_string(),
         };
         // A call cut short by the length limit must never run with what happened to be there.
-        if self.cut && serde_json::from_str::<Value>(&arguments).is_err() {
-            return Err(Failure::cut_call());
-        }
+        self.cut_call |= self.cut && (name.is_empty() || serde_json::from_str::<Value>(&arguments).is_err());
         let id = self.unique(id);
         self.read.push(ToolCall {
             id,
-            name: name.to_owned(),
+            name: if name.is_empty() { "unnamed" } else { name }.to_owned(),
             // A call without parameters may come with empty arguments.
-            arguments: if arguments.trim().is_empty() { "{}".to_owned() } else { arguments },
+            arguments: if arguments.trim().is_empty() && !self.cut {
+                "{}".to_owned()
+            } else {
+                arguments
+            },
         });
         Ok(())
     }
@@ -94,6 +160,7 @@ impl Calls {
             calls: self.read,
             raw,
             tokens,
+            cut_call: self.cut_call,
         };
         match reply.excess() {
             Some(what) => Err(Failure::Nonsense(what)),
@@ -148,11 +215,22 @@ fn count(value: &Value) -> usize {
     }
 }
 
-/// Reads a JSON text of a server, unless it holds so many values that they would take too much memory.
+/// Reads a JSON text of a server, leniently, unless it holds so many values that they would take too much memory.
 ///
 /// # Errors
 /// `Nonsense`; `what` names a text that is no JSON.
 pub(super) fn parse(json: &[u8], what: &str) -> Result<Value, Failure> {
+    few_values(json)?;
+    foreign_json::read(json).map_err(|_| Failure::nonsense(what))
+}
+
+/// [`parse`] for a piece of an answer, in which halves of characters stay until the whole is there.
+pub(super) fn parse_piece(json: &[u8], what: &str) -> Result<foreign_json::Piece, Failure> {
+    few_values(json)?;
+    foreign_json::Piece::read(json).map_err(|_| Failure::nonsense(what))
+}
+
+fn few_values(json: &[u8]) -> Result<(), Failure> {
     let (mut values, mut inside, mut escaped) = (1, false, false);
     for byte in json {
         match byte {
@@ -163,10 +241,7 @@ pub(super) fn parse(json: &[u8], what: &str) -> Result<Value, Failure> {
             _ => {}
         }
     }
-    if values > MAX_VALUES {
-        return Err(too_many_values());
-    }
-    serde_json::from_slice(json).map_err(|_| Failure::nonsense(what))
+    if values > MAX_VALUES { Err(too_many_values()) } else { Ok(()) }
 }
 
 fn too_many_values() -> Failure {

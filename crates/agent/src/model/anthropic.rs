@@ -11,24 +11,26 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::model::answer::{Calls, Delivery};
+use crate::model::answer::{Calls, End, end, refused};
+use crate::model::manner::{Asking, Delivery};
 use crate::model::retry::Failure;
 use crate::model::{ChatReply, ChatRequest};
 
-/// The protocol wants a limit. As much as every model of the family still served writes; a longer text is cut with a mark.
-const MAX_TOKENS: u64 = 8192;
+/// The protocol wants a limit. A model that writes less says so, and is asked for that.
+const MAX_TOKENS: u64 = 32_000;
 
 /// The request's body. No sampling setting is ever sent.
-pub(in crate::model) fn body(model: &str, request: &ChatRequest, delivery: Delivery) -> Value {
-    let (system, messages) = log::messages(&request.messages);
-    let mut body = json!({"model": model, "max_tokens": MAX_TOKENS, "messages": messages});
+pub(in crate::model) fn body(asking: Asking<'_>, request: &ChatRequest) -> Value {
+    let (system, messages) = log::messages(&request.messages, asking);
+    let mut body = json!({"model": asking.model, "max_tokens": limit(asking), "messages": messages});
     if !system.is_empty() {
         body["system"] = json!(system);
     }
-    if delivery != Delivery::Whole {
+    if asking.manner.delivery != Delivery::Whole {
         body["stream"] = json!(true);
     }
-    if request.tools.is_empty() {
+    let tools = asking.manner.offered(&request.tools);
+    if tools.is_empty() {
         // Calls in the log must be of known tools, even where the model may call none any more.
         let called: BTreeSet<&str> = request
             .messages
@@ -43,8 +45,8 @@ pub(in crate::model) fn body(model: &str, request: &ChatRequest, delivery: Deliv
         }
         return body;
     }
-    let tools = request.tools.iter();
     body["tools"] = tools
+        .iter()
         .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters}))
         .collect();
     body["tool_choice"] = if request.parallel_tool_calls {
@@ -63,32 +65,32 @@ pub(in crate::model) fn reply(answer: &Value, request: &ChatRequest) -> Result<C
     let Some(blocks) = answer.get("content").and_then(Value::as_array) else {
         return Err(Failure::nonsense("no content"));
     };
-    let stop = answer.get("stop_reason").and_then(Value::as_str).unwrap_or_default();
+    let end = end(answer.get("stop_reason"))?;
     let texts = blocks.iter().filter(|block| kind(block) == "text");
     let text: String = texts.filter_map(|block| block.get("text")?.as_str()).collect();
     let tokens = tokens(answer.get("usage"));
-    if stop == "refusal" {
-        // What the model says about it is the answer; calls beside it would act on what was refused.
-        return match text.trim() {
-            "" => Err(Failure::Filtered),
-            _ => Calls::new(request, false).finish(text, None, tokens),
-        };
+    match end {
+        End::Filtered => return Err(Failure::Filtered),
+        End::Refused => return refused(request, text, tokens),
+        End::Whole | End::Cut => {}
     }
-    let cut = matches!(stop, "max_tokens" | "model_context_window_exceeded" | "pause_turn");
-    // Text is seen to be cut; an object is as empty as the server left it when it had to stop.
-    if cut
-        && blocks
-            .last()
-            .is_some_and(|last| kind(last) == "tool_use" && !last.get("input").is_some_and(Value::is_string))
-    {
-        return Err(Failure::cut_call());
-    }
-    let mut calls = Calls::new(request, cut);
+    let mut calls = Calls::new(request, end == End::Cut);
     for call in blocks.iter().filter(|block| kind(block) == "tool_use") {
         let text = |name: &str| call.get(name).and_then(Value::as_str);
         calls.push(text("id"), text("name"), call.get("input"))?;
     }
+    // Text is seen to be cut; an object is as empty as the server left it when it had to stop.
+    let object = |last: &Value| kind(last) == "tool_use" && !last.get("input").is_some_and(Value::is_string);
+    if end == End::Cut && blocks.last().is_some_and(object) {
+        calls.cut_last();
+    }
     calls.finish(text, log::raw(blocks), tokens)
+}
+
+/// The limit of one answer, in tokens.
+pub(in crate::model) fn limit(asking: Asking<'_>) -> u64 {
+    let configured = if asking.limit > 0 { asking.limit } else { MAX_TOKENS };
+    asking.manner.limit(configured)
 }
 
 fn kind(block: &Value) -> &str {

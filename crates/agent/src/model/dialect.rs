@@ -7,9 +7,11 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, Header
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::answer::Delivery;
-use super::retry::Failure;
+use super::manner::Asking;
+use super::retry::{Failure, Objection};
 use super::{ChatReply, ChatRequest, advice, anthropic, openai};
+use crate::domain::digest128;
+use crate::domain::foreign_json::{self, Piece};
 
 /// The version of Anthropic's API that we speak.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -42,6 +44,8 @@ pub struct ModelLive {
     pub parallel_tool_calls: bool,
     /// `vision`.
     pub vision: bool,
+    /// `max_output_tokens`: of one answer. 0 means that no limit is sent; where the protocol wants one, 32,000.
+    pub max_output_tokens: u64,
 }
 
 /// The protocol that a server speaks.
@@ -63,7 +67,13 @@ pub(super) struct Target {
 
 /// An answer that is put together from a stream, in the form in which it would have come in one piece: both are then read
 /// by the same code.
-pub(super) enum Assembly {
+pub(super) struct Assembly {
+    pieces: Pieces,
+    /// Halves of characters are in it.
+    is_torn: bool,
+}
+
+enum Pieces {
     OpenAi(openai::Assembly),
     Anthropic(anthropic::Assembly),
 }
@@ -122,10 +132,18 @@ impl Dialect {
         })
     }
 
-    pub(super) fn body(self, model: &str, request: &ChatRequest, delivery: Delivery) -> Value {
+    pub(super) fn body(self, asking: Asking<'_>, request: &ChatRequest) -> Value {
         match self {
-            Self::OpenAi => openai::body(model, request, delivery),
-            Self::Anthropic => anthropic::body(model, request, delivery),
+            Self::OpenAi => openai::body(asking, request),
+            Self::Anthropic => anthropic::body(asking, request),
+        }
+    }
+
+    /// The limit of an answer that a request names, in tokens. 0 means none.
+    pub(super) fn limit(self, asking: Asking<'_>) -> u64 {
+        match self {
+            Self::OpenAi => asking.limit(),
+            Self::Anthropic => anthropic::limit(asking),
         }
     }
 
@@ -137,10 +155,11 @@ impl Dialect {
     }
 
     pub(super) fn assembly(self) -> Assembly {
-        match self {
-            Self::OpenAi => Assembly::OpenAi(openai::Assembly::default()),
-            Self::Anthropic => Assembly::Anthropic(anthropic::Assembly::default()),
-        }
+        let pieces = match self {
+            Self::OpenAi => Pieces::OpenAi(openai::Assembly::default()),
+            Self::Anthropic => Pieces::Anthropic(anthropic::Assembly::default()),
+        };
+        Assembly { pieces, is_torn: false }
     }
 }
 
@@ -149,36 +168,41 @@ impl Assembly {
     ///
     /// # Errors
     /// When the answer is larger than one may be.
-    pub(super) fn take(&mut self, data: &Value) -> Result<bool, Failure> {
-        match self {
-            Self::OpenAi(assembly) => assembly.take(data),
-            Self::Anthropic(assembly) => assembly.take(data),
+    pub(super) fn take(&mut self, data: &Piece) -> Result<bool, Failure> {
+        self.is_torn |= data.is_torn;
+        match &mut self.pieces {
+            Pieces::OpenAi(assembly) => assembly.take(&data.value),
+            Pieces::Anthropic(assembly) => assembly.take(&data.value),
         }
     }
 
     /// The server said that this is all (`[DONE]`).
     pub(super) fn end(&mut self) {
-        match self {
-            Self::OpenAi(assembly) => assembly.end(),
+        match &mut self.pieces {
+            Pieces::OpenAi(assembly) => assembly.end(),
             // Has an event of its own for this.
-            Self::Anthropic(_) => {}
+            Pieces::Anthropic(_) => {}
         }
     }
 
     /// The answer is there; only its end is not.
     pub(super) fn is_answered(&self) -> bool {
-        match self {
-            Self::OpenAi(assembly) => assembly.is_answered(),
-            Self::Anthropic(assembly) => assembly.is_answered(),
+        match &self.pieces {
+            Pieces::OpenAi(assembly) => assembly.is_answered(),
+            Pieces::Anthropic(assembly) => assembly.is_answered(),
         }
     }
 
     /// The answer, or none when the stream ended before it did.
     pub(super) fn finish(self) -> Option<Value> {
-        match self {
-            Self::OpenAi(assembly) => assembly.finish(),
-            Self::Anthropic(assembly) => assembly.finish(),
+        let mut answer = match self.pieces {
+            Pieces::OpenAi(assembly) => assembly.finish(),
+            Pieces::Anthropic(assembly) => assembly.finish(),
+        }?;
+        if self.is_torn {
+            foreign_json::join(&mut answer);
         }
+        Some(answer)
     }
 }
 
@@ -197,9 +221,20 @@ impl Target {
                 said: said.map(|said| advice::harmless(&said, &self.secret)),
                 retry_after,
             },
+            Failure::Odd(word) => Failure::Odd(advice::harmless(&word, &self.secret)),
+            Failure::Objection(objection) => {
+                let Objection { status, words, failure } = *objection;
+                let failure = self.without_secrets(failure);
+                Failure::Objection(Box::new(Objection { status, words, failure }))
+            }
             other => other,
         }
     }
+}
+
+/// Stands for a server and one of its models. The address may hold credentials, so it is no part of it.
+pub(super) fn server(base_url: &str, model: &str) -> String {
+    hex::encode(digest128(&[base_url, model]))
 }
 
 fn echoes(code: &str, secret: &SecretString) -> bool {

@@ -9,8 +9,10 @@ pub(super) use assembly::Assembly;
 
 use serde_json::{Map, Value, json};
 
-use crate::domain::{Message, Role};
-use crate::model::answer::{Calls, Delivery, object};
+use crate::domain::Message;
+use crate::model::answer::{Calls, End, choice_error, end, object, refused};
+use crate::model::dialogue::{Side, joined, sides};
+use crate::model::manner::{Asking, Delivery};
 use crate::model::retry::Failure;
 use crate::model::{ChatReply, ChatRequest};
 
@@ -23,10 +25,11 @@ const RAW: &str = "openai";
 const OWN_MEMBERS: [&str; 7] = ["role", "content", "tool_calls", "refusal", "annotations", "audio", "function_call"];
 
 /// The request's body. No sampling setting is ever sent: a server's defaults fit its model.
-pub(in crate::model) fn body(model: &str, request: &ChatRequest, delivery: Delivery) -> Value {
+pub(in crate::model) fn body(asking: Asking<'_>, request: &ChatRequest) -> Value {
+    let delivery = asking.manner.delivery;
     let mut body = json!({
-        "model": model,
-        "messages": request.messages.iter().map(message).collect::<Vec<_>>(),
+        "model": asking.model,
+        "messages": messages(&request.messages, asking),
     });
     if delivery != Delivery::Whole {
         body["stream"] = json!(true);
@@ -34,8 +37,17 @@ pub(in crate::model) fn body(model: &str, request: &ChatRequest, delivery: Deliv
     if delivery == Delivery::Counted {
         body["stream_options"] = json!({"include_usage": true});
     }
-    if let (Some(members), false) = (body.as_object_mut(), request.tools.is_empty()) {
-        let tools = request.tools.iter().map(|tool| {
+    if asking.limit() > 0 {
+        let name = if asking.manner.limit_of_completion {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
+        body[name] = json!(asking.limit());
+    }
+    let tools = asking.manner.offered(&request.tools);
+    if let (Some(members), false) = (body.as_object_mut(), tools.is_empty()) {
+        let tools = tools.iter().map(|tool| {
             json!({"type": "function", "function": {
                 "name": tool.name, "description": tool.description, "parameters": tool.parameters,
             }})
@@ -50,52 +62,107 @@ pub(in crate::model) fn body(model: &str, request: &ChatRequest, delivery: Deliv
     body
 }
 
-fn message(message: &Message) -> Value {
-    match message.role {
-        Role::System => json!({"role": "system", "content": message.content}),
-        Role::User => json!({"role": "user", "content": said(message)}),
-        Role::Tool => json!({
+/// The log as messages. The roles alternate, and the one system message comes first.
+fn messages(log: &[Message], asking: Asking<'_>) -> Vec<Value> {
+    let (system, sides) = sides(log);
+    let mut messages = Vec::new();
+    if !system.is_empty() && !asking.manner.no_system {
+        messages.push(json!({"role": "system", "content": system}));
+    }
+    for side in &sides {
+        match side {
+            Side::User { results, words } => user_side(results, words, asking, &mut messages),
+            Side::Assistant(said) => messages.push(assistant(said, asking)),
+        }
+    }
+    if asking.manner.no_system {
+        before(system, &mut messages);
+    }
+    messages
+}
+
+/// Puts the system prompt before the first words of the user's side.
+fn before(system: &str, messages: &mut Vec<Value>) {
+    let first = messages.first_mut().filter(|first| first["role"] == "user");
+    match first.map(|first| &mut first["content"]) {
+        Some(Value::Array(parts)) => parts.insert(0, json!({"type": "text", "text": system})),
+        Some(content) => *content = json!(joined([system, content.as_str().unwrap_or_default()])),
+        None => messages.insert(0, json!({"role": "user", "content": system})),
+    }
+}
+
+/// Results, each a message of its own, then the words as one, or at the end of the last result.
+fn user_side(results: &[&Message], words: &[&Message], asking: Asking<'_>, messages: &mut Vec<Value>) {
+    let last = results.len().saturating_sub(1);
+    let beside = asking.manner.words_in_results && !results.is_empty();
+    for (at, result) in results.iter().enumerate() {
+        let words = words.iter().filter(|_| beside && at == last);
+        let content = joined([result].into_iter().chain(words).map(|message| message.content.as_str()));
+        messages.push(json!({
             "role": "tool",
-            "tool_call_id": message.call_id.as_deref().unwrap_or_default(),
-            "content": message.content,
-        }),
-        Role::Assistant => assistant(message),
+            "tool_call_id": asking.id(result.call_id.as_deref().unwrap_or_default()),
+            "content": content,
+        }));
+    }
+    if !words.is_empty() && !beside {
+        messages.push(json!({"role": "user", "content": said(words)}));
     }
 }
 
-/// The words of a person, with the pictures beside them as parts.
-fn said(message: &Message) -> Value {
-    if message.pictures.is_empty() {
-        return json!(message.content);
+/// The words of one side as one text; with pictures as parts, in order.
+fn said(words: &[&Message]) -> Value {
+    let mut parts: Vec<Value> = Vec::new();
+    let mut texts: Vec<&str> = Vec::new();
+    for message in words {
+        texts.push(&message.content);
+        for picture in &message.pictures {
+            parts.extend(text_part(&mut texts));
+            let url = format!("data:{};base64,{}", picture.media_type, picture.data);
+            parts.push(json!({"type": "image_url", "image_url": {"url": url}}));
+        }
     }
-    let words = json!({"type": "text", "text": message.content});
-    let pictures = message.pictures.iter().map(|picture| {
-        let url = format!("data:{};base64,{}", picture.media_type, picture.data);
-        json!({"type": "image_url", "image_url": {"url": url}})
-    });
-    std::iter::once(words).chain(pictures).collect()
+    if parts.is_empty() {
+        return json!(joined(texts));
+    }
+    parts.extend(text_part(&mut texts));
+    Value::Array(parts)
 }
 
-fn assistant(message: &Message) -> Value {
-    let kept = message.raw.as_ref().and_then(|raw| raw.get(RAW));
-    let mut members = members_of(kept.and_then(|kept| kept.get("message")));
+fn text_part(texts: &mut Vec<&str>) -> Option<Value> {
+    let text = joined(std::mem::take(texts));
+    (!text.is_empty()).then(|| json!({"type": "text", "text": text}))
+}
+
+fn assistant(said: &[&Message], asking: Asking<'_>) -> Value {
+    let mut members = Map::new();
+    let mut calls = Vec::new();
+    for message in said {
+        let kept = asking.kept(message, RAW);
+        members.extend(members_of(kept.and_then(|kept| kept.get("message"))));
+        calls.extend(calls_of(message, kept, asking));
+    }
+    let text = joined(said.iter().map(|message| message.content.as_str()));
     members.insert("role".to_owned(), json!("assistant"));
-    let silent = message.content.is_empty() && !message.calls.is_empty();
-    members.insert("content".to_owned(), if silent { Value::Null } else { json!(message.content) });
-    if !message.calls.is_empty() {
-        let calls = message.calls.iter().enumerate().map(|(at, call)| {
-            let mut members = members_of(kept.and_then(|kept| kept.get("calls")?.get(at)));
-            members.insert("id".to_owned(), json!(call.id));
-            members.insert("type".to_owned(), json!("function"));
-            members.insert(
-                "function".to_owned(),
-                json!({"name": call.name, "arguments": if object(&call.arguments).is_some() { &call.arguments } else { "{}" }}),
-            );
-            Value::Object(members)
-        });
-        members.insert("tool_calls".to_owned(), calls.collect());
+    let silent = text.is_empty() && !calls.is_empty();
+    members.insert("content".to_owned(), if silent { Value::Null } else { json!(text) });
+    if !calls.is_empty() {
+        members.insert("tool_calls".to_owned(), json!(calls));
     }
     Value::Object(members)
+}
+
+fn calls_of(message: &Message, kept: Option<&Value>, asking: Asking<'_>) -> Vec<Value> {
+    let calls = message.calls.iter().enumerate().map(|(at, call)| {
+        let mut members = members_of(kept.and_then(|kept| kept.get("calls")?.get(at)));
+        members.insert("id".to_owned(), json!(asking.id(&call.id)));
+        members.insert("type".to_owned(), json!("function"));
+        members.insert(
+            "function".to_owned(),
+            json!({"name": call.name, "arguments": if object(&call.arguments).is_some() { &call.arguments } else { "{}" }}),
+        );
+        Value::Object(members)
+    });
+    calls.collect()
 }
 
 /// Reads the answer to `request`.
@@ -107,17 +174,21 @@ pub(in crate::model) fn reply(answer: &Value, request: &ChatRequest) -> Result<C
     let Some(Value::Object(message)) = choice.get("message") else {
         return Err(Failure::nonsense("a choice without a message"));
     };
-    let finish = choice.get("finish_reason").and_then(Value::as_str).unwrap_or_default();
-    if finish == "content_filter" {
+    if let Some(failure) = choice_error(choice) {
+        return Err(failure);
+    }
+    let end = end(choice.get("finish_reason"))?;
+    let tokens = tokens(answer.get("usage"));
+    let refusal = message.get("refusal").and_then(Value::as_str).filter(|text| !text.is_empty());
+    if end == End::Filtered {
         // What came with it is a fragment that the provider did not want to be seen.
         return Err(Failure::Filtered);
     }
-    let tokens = tokens(answer.get("usage"));
-    let mut read = Calls::new(request, finish == "length");
-    if let Some(refusal) = message.get("refusal").and_then(Value::as_str).filter(|text| !text.is_empty()) {
-        // A refusal is the model's answer; calls beside it would act on what it refused.
-        return read.finish(refusal.to_owned(), None, tokens);
+    if refusal.is_some() || end == End::Refused {
+        let said = refusal.map_or_else(|| text(message.get("content")), |said| Ok(said.to_owned()))?;
+        return refused(request, said, tokens);
     }
+    let mut read = Calls::new(request, end == End::Cut);
     let calls = match message.get("tool_calls") {
         None | Some(Value::Null) => &[],
         Some(Value::Array(calls)) => calls.as_slice(),

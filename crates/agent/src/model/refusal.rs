@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::retry::{Failure, Unknown};
+use super::manner::is_about_output;
+use super::retry::{Failure, Objection};
+use crate::domain::foreign_json;
 
 /// How servers say that the prompt is longer than the model reads: OpenAI, Azure, vLLM, SGLang, llama.cpp, LM Studio, DeepSeek, Qwen, Kimi,
 /// GLM, Mistral, Gemini, OpenRouter, Bedrock, Anthropic. Lower case.
@@ -27,18 +29,27 @@ const TOO_LONG: [&str; 14] = [
 pub(super) fn by_status(status: u16, body: &[u8], retry_after: Option<std::time::Duration>) -> Failure {
     // Servers that know no such path say so in plain text; a web page says nothing.
     let plain = || std::str::from_utf8(body).ok().filter(|text| !text.trim_start().starts_with('<'));
-    let body: Value = serde_json::from_slice(body).unwrap_or_else(|_| plain().map_or(Value::Null, Value::from));
+    let body: Value = foreign_json::read(body).unwrap_or_else(|_| plain().map_or(Value::Null, Value::from));
     let error = error_of(&body);
     let code = code(error);
-    if let Some(failure) = meaning(status, code.as_deref(), &words(error)) {
+    let words = words(error);
+    meaning(status, code.as_deref(), &words).unwrap_or_else(|| {
+        let failure = Failure::Status {
+            status,
+            code,
+            said: said(error),
+            retry_after,
+        };
+        objection(status, words, failure)
+    })
+}
+
+/// What servers say against a request, some of them with the status of a failure of their own.
+fn objection(status: u16, words: String, failure: Failure) -> Failure {
+    if !matches!(status, 400 | 422 | 500) || words.trim().is_empty() {
         return failure;
     }
-    Failure::Status {
-        status,
-        code,
-        said: said(error),
-        retry_after,
-    }
+    Failure::Objection(Box::new(Objection { status, words, failure }))
 }
 
 /// An error object that came under a success status, alone or in the middle of a stream. `None` means it is no error.
@@ -72,11 +83,15 @@ pub(super) fn inside(answer: &Value) -> Option<Failure> {
             _ => 500,
         },
     };
-    Some(meaning(status, code.as_deref(), &words(error)).unwrap_or(Failure::Status {
-        status,
-        code,
-        said: said(error),
-        retry_after: None,
+    let words = words(error);
+    Some(meaning(status, code.as_deref(), &words).unwrap_or_else(|| {
+        let failure = Failure::Status {
+            status,
+            code,
+            said: said(error),
+            retry_after: None,
+        };
+        objection(status, words, failure)
     }))
 }
 
@@ -86,13 +101,27 @@ fn meaning(status: u16, code: Option<&str>, words: &str) -> Option<Failure> {
     match status {
         413 => Some(Failure::TooLong),
         400 | 422 if about("content_filter") || about("content_policy_violation") => Some(Failure::Filtered),
+        // The limit of the answer does not fit beside the prompt.
+        400 | 422 if is_about_output(words) && about("too large") => None,
         400 | 422 if TOO_LONG.iter().any(|part| about(part)) => Some(Failure::TooLong),
-        400 | 422 if about("stream_options") || about("include_usage") => Some(Failure::Unknown(Unknown::Usage)),
-        400 | 422 if about("stream") => Some(Failure::Unknown(Unknown::Stream)),
+        400 | 422 if is_too_long(words) => Some(Failure::TooLong),
         // llama.cpp answered so for years.
         500 if TOO_LONG.iter().any(|part| about(part)) => Some(Failure::TooLong),
         _ => None,
     }
+}
+
+/// Other words for the same: a number of tokens or a length, and that it is too much. One more fold costs little.
+fn is_too_long(words: &str) -> bool {
+    let about = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+    // The limit of the answer, and lists and names that are too long, are no matter of the prompt.
+    let answer = is_about_output(words) && !about(&["prompt", "input"]);
+    let other = answer || about(&["tool", "function", "array too long"]);
+    let number = words.contains(|c: char| c.is_ascii_digit());
+    number
+        && !other
+        && about(&["token", "length"])
+        && about(&["exceed", "maximum", "too long", "too many", "limit", "must be <=", "must be less"])
 }
 
 /// `{"error": {…}}`, or the error itself.
@@ -105,7 +134,11 @@ fn words(error: &Value) -> String {
     let parts = ["message", "detail", "error", "type", "param"]
         .iter()
         .filter_map(|name| error.get(*name));
-    let parts: Vec<String> = parts
+    let parts: Vec<String> = error
+        .as_str()
+        .map(Value::from)
+        .iter()
+        .chain(parts)
         .map(|part| part.as_str().map_or_else(|| part.to_string(), str::to_owned))
         .collect();
     // What lies behind a proxy is no matter of streaming.
@@ -183,6 +216,19 @@ mod tests {
                 json!({"error": {"code": 400, "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).", "status": "INVALID_ARGUMENT"}}),
             ),
             (
+                400,
+                json!({"code": "Client specified an invalid argument", "error": "This model's maximum prompt length is 131072 but the request contains 140000 tokens."}),
+            ),
+            (
+                400,
+                json!({"error": {"code": "model_max_prompt_tokens_exceeded", "message": "prompt token count of 70000 exceeds the limit of 64000"}}),
+            ),
+            (
+                422,
+                json!({"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens and 512 `max_new_tokens`", "error_type": "validation"}),
+            ),
+            (400, json!({"error": {"message": "Too many tokens in the messages: 9000"}})),
+            (
                 413,
                 json!({"type": "error", "error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}),
             ),
@@ -194,30 +240,52 @@ mod tests {
             (401, json!({"error": {"message": "context length"}})),
             (429, json!({"error": {"message": "Too many tokens, context window of your tier"}})),
             (400, json!({"error": {"message": "max_tokens is too large"}})),
+            (
+                400,
+                json!({"error": {"message": "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for claude-3-5"}}),
+            ),
+            (
+                400,
+                json!({"error": {"message": "'max_tokens' or 'max_completion_tokens' is too large: 32000. This model's maximum context length is 8192 tokens and your request has 500 input tokens (32000 > 8192 - 500)."}}),
+            ),
+            (
+                400,
+                json!({"error": {"message": "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 130 instead."}}),
+            ),
         ] {
-            assert!(matches!(read(status, &body), Failure::Status { .. }), "{body}");
+            assert!(
+                matches!(read(status, &body), Failure::Status { .. } | Failure::Objection(_)),
+                "{body}"
+            );
         }
     }
 
-    /// design: interface §6, a server that does not stream says so in many ways; other refusals are none of these.
+    /// design: interface §6, what a server says against a request is kept whole, in lower case, with the refusal that it is otherwise.
     #[test]
-    fn streaming_is_refused() {
-        let usage = json!({"error": {"message": "Unrecognized request argument supplied: stream_options"}});
-        let fastapi = json!({"detail": [{"loc": ["body", "stream_options"], "msg": "extra fields not permitted"}]});
-        let plain = json!({"error": {"message": "Streaming is not supported for this model", "param": "stream"}});
-        assert_eq!(read(400, &usage), Failure::Unknown(Unknown::Usage));
-        assert_eq!(read(422, &fastapi), Failure::Unknown(Unknown::Usage));
-        assert_eq!(read(400, &plain), Failure::Unknown(Unknown::Stream));
-        let other = read(400, &json!({"error": {"message": "bad tools", "code": "Bearer sk-1"}}));
+    fn objections_keep_their_words() {
+        let fastapi = json!({"detail": [{"loc": ["body", "stream_options"], "msg": "Extra fields"}], "code": "Bearer sk-1"});
+        let Failure::Objection(objection) = read(422, &fastapi) else {
+            panic!()
+        };
+        assert_eq!((objection.status, &objection.failure), (422, &status(422, None)));
+        assert!(objection.words.contains(r#""stream_options""#) && objection.words.contains("extra fields"));
+        let Failure::Objection(objection) = read(400, &json!("Bad Tools")) else {
+            panic!()
+        };
         assert_eq!(
-            other,
-            Failure::Status {
-                status: 400,
-                code: None,
-                said: Some("bad tools".to_owned()),
-                retry_after: None
-            }
+            (objection.words.trim(), objection.failure),
+            ("bad tools", status(400, Some("Bad Tools")))
         );
+        assert_eq!(read(400, &json!({})), status(400, None));
+    }
+
+    fn status(status: u16, said: Option<&str>) -> Failure {
+        Failure::Status {
+            status,
+            code: None,
+            said: said.map(str::to_owned),
+            retry_after: None,
+        }
     }
 
     /// design: an error inside a success means what it would have meant as a status.
@@ -225,6 +293,7 @@ mod tests {
     fn errors_inside_a_success() {
         let status = |body: Value| match inside(&body) {
             Some(Failure::Status { status, .. }) => status,
+            Some(Failure::Objection(objection)) => objection.status,
             other => panic!("{other:?}"),
         };
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,10 +13,10 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::answer::Delivery;
-use super::dialect::{Assembly, Dialect, Target};
+use super::dialect::{self, Assembly, Dialect, Target};
+use super::manner::{self, Asking, Manner};
 use super::refusal;
-use super::retry::{self, Failure, RetryDecision, TRIES, Unknown};
+use super::retry::{self, Failure, RetryDecision, TRIES};
 use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, sse};
 use super::{ModelLive, Provider};
 
@@ -26,6 +26,8 @@ const MAX_ANSWER_BYTES: usize = 10 << 20;
 const MAX_ERROR_BYTES: usize = 64 << 10;
 /// How long the end of a stream is waited for when the answer is there.
 const LEFTOVER: Duration = Duration::from_secs(1);
+/// So often one request is made again without what the server objects to.
+const MAX_CONCESSIONS: usize = 16;
 /// Bytes of JSON to a token, for servers that do not count.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -37,8 +39,11 @@ pub struct Remote {
     dialect: Dialect,
     /// Where and with what headers, or why these settings can never work.
     target: Result<Target, &'static str>,
-    /// A [`Delivery`]: what this server is known not to do is not asked for again.
-    delivery: AtomicU8,
+    /// Stands for the server and the model.
+    server: String,
+    max_output_tokens: u64,
+    /// What this server is known not to take is not sent again.
+    manner: Mutex<Manner>,
 }
 
 impl Remote {
@@ -53,7 +58,9 @@ impl Remote {
             timeout: model.timeout,
             dialect,
             target: dialect.target(&model.base_url, &model.api_key),
-            delivery: AtomicU8::new(Delivery::Counted as u8),
+            server: dialect::server(&model.base_url, &model.name),
+            max_output_tokens: model.max_output_tokens,
+            manner: Mutex::default(),
         }
     }
 
@@ -85,6 +92,7 @@ impl Remote {
             timeout: Duration::from_secs(300),
             parallel_tool_calls: true,
             vision: true,
+            max_output_tokens: 0,
         };
         Ok(Self::new(http, &settings))
     }
@@ -101,29 +109,35 @@ impl Remote {
     async fn ask(&self, request: &ChatRequest) -> Result<ChatReply, ModelError> {
         let target = self.target.as_ref().map_err(|why| ModelError::Unreachable((*why).to_owned()))?;
         let started = Instant::now();
-        let mut attempt = 1;
+        let mut manner = self.manner();
+        let (mut attempt, mut conceded) = (1, 0);
         loop {
             let left = request.deadline.saturating_sub(started.elapsed());
             if left.is_zero() {
                 return Err(ModelError::Timeout);
             }
-            let delivery = self.delivery();
-            let body = Bytes::from(self.dialect.body(&self.name, request, delivery).to_string());
+            let asking = self.asking(&manner);
+            let limit = self.dialect.limit(asking);
+            let body = Bytes::from(self.dialect.body(asking, request).to_string());
             let (size, spread) = (body.len(), spread(&body));
             // Given away: what was sent need not be held while a slow model thinks.
             let failure = match self.once(target, body, left.min(self.timeout), request).await {
-                Ok(reply) => return Ok(counted(reply, size)),
+                Ok(reply) => {
+                    self.learn(manner);
+                    return Ok(self.marked(counted(reply, size)));
+                }
+                Err(Failure::Objection(objection)) => {
+                    let left_out = manner.concede(objection.status, &objection.words, request, limit);
+                    if let Some(left_out) = left_out.filter(|_| conceded < MAX_CONCESSIONS) {
+                        conceded += 1;
+                        let why = retry::spell(&objection.failure);
+                        tracing::warn!(left_out, why, "the model's server does not take the request; asking without that");
+                        continue;
+                    }
+                    objection.failure
+                }
                 Err(failure) => failure,
             };
-            if let Failure::Unknown(part) = &failure
-                && self.do_without(*part, delivery)
-            {
-                tracing::info!(
-                    ?part,
-                    "the model's server does not stream as asked; asking in a simpler way from now on"
-                );
-                continue;
-            }
             let left = request.deadline.saturating_sub(started.elapsed());
             let verdict = retry::decide(failure.clone(), attempt, left, spread);
             tracing::warn!(
@@ -231,28 +245,40 @@ impl Remote {
         }
     }
 
-    fn delivery(&self) -> Delivery {
-        match self.delivery.load(Ordering::Relaxed) {
-            0 => Delivery::Counted,
-            1 => Delivery::Streamed,
-            _ => Delivery::Whole,
+    fn asking<'a>(&'a self, manner: &'a Manner) -> Asking<'a> {
+        Asking {
+            model: &self.name,
+            limit: self.max_output_tokens,
+            server: &self.server,
+            manner,
         }
     }
 
-    /// Asks for less from now on. `false` means it was not asked for, so there is nothing to leave out.
-    fn do_without(&self, part: Unknown, asked: Delivery) -> bool {
-        let less = match part {
-            Unknown::Usage => Delivery::Streamed,
-            Unknown::Stream => Delivery::Whole,
-        };
-        self.delivery.fetch_max(less as u8, Ordering::Relaxed);
-        less > asked
+    fn manner(&self) -> Manner {
+        self.manner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A request in this manner was answered: the next one begins with it.
+    fn learn(&self, manner: Manner) {
+        self.manner.lock().unwrap_or_else(PoisonError::into_inner).learn(manner);
+    }
+
+    /// The reply, whose fields are for this server and model alone.
+    fn marked(&self, mut reply: ChatReply) -> ChatReply {
+        if let Some(raw) = &mut reply.raw {
+            manner::mark(raw, &self.server);
+        }
+        reply
     }
 }
 
 impl ChatModel for Remote {
     fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(self.ask(request))
+    }
+
+    fn refused_tools(&self) -> Vec<String> {
+        self.manner().refused()
     }
 }
 
@@ -289,8 +315,8 @@ fn take_data(assembly: &mut Assembly, data: &str) -> Result<bool, Failure> {
     if data.is_empty() {
         return Ok(false);
     }
-    let data = answer::parse(data.as_bytes(), "no JSON in the stream")?;
-    match refusal::inside(&data) {
+    let data = answer::parse_piece(data.as_bytes(), "no JSON in the stream")?;
+    match refusal::inside(&data.value) {
         Some(failure) => Err(failure),
         None => assembly.take(&data),
     }

@@ -7,17 +7,11 @@ use super::{ModelError, advice};
 /// Tries of one request, the first included.
 pub(super) const TRIES: u32 = 3;
 
+/// Tries of one request whose answers end oddly, the first included.
+const ODD_TRIES: u32 = 3;
+
 /// Pause before the second try; doubles for the third.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
-/// A part of streaming that a server may not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unknown {
-    /// `stream_options`.
-    Usage,
-    /// `stream`.
-    Stream,
-}
 
 /// How one try went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,18 +38,26 @@ pub(super) enum Failure {
     TooLong,
     /// The provider's filter took the answer away.
     Filtered,
-    /// The server does not know a part of streaming; it is asked again without.
-    Unknown(Unknown),
+    /// The answer ended with this word, which is no known good end, or with an `error`. Nothing that came with it is taken.
+    Odd(String),
+    /// The server does not take the request as it is. It may take one without what its words name.
+    Objection(Box<Objection>),
+}
+
+/// What a server says against a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Objection {
+    /// HTTP status.
+    pub(super) status: u16,
+    /// All its words, in lower case. They are not told to anybody.
+    pub(super) words: String,
+    /// What it is when nothing can be left out.
+    pub(super) failure: Failure,
 }
 
 impl Failure {
     pub(super) fn nonsense(what: &str) -> Self {
         Self::Nonsense(what.to_owned())
-    }
-
-    /// A call whose arguments the length limit may have cut.
-    pub(super) fn cut_call() -> Self {
-        Self::nonsense("a tool call that was cut off by the length limit")
     }
 }
 
@@ -107,6 +109,7 @@ pub(super) fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
 fn worth_another(failure: &Failure, attempt: u32) -> bool {
     match failure {
         Failure::Nonsense(_) => attempt < 2,
+        Failure::Odd(_) => attempt < ODD_TRIES,
         failure => attempt < TRIES && passes(failure),
     }
 }
@@ -119,7 +122,8 @@ fn passes(failure: &Failure) -> bool {
         // An empty account answers 429 too, and no waiting fills it.
         Failure::Status { code: Some(code), .. } if code == "insufficient_quota" => false,
         Failure::Status { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
-        Failure::Timeout | Failure::Nonsense(_) | Failure::TooLong | Failure::Filtered | Failure::Unknown(_) => false,
+        Failure::Objection(objection) => passes(&objection.failure),
+        Failure::Timeout | Failure::Nonsense(_) | Failure::Odd(_) | Failure::TooLong | Failure::Filtered => false,
     }
 }
 
@@ -137,11 +141,8 @@ fn error(failure: Failure) -> ModelError {
         Failure::Nonsense(what) => ModelError::Nonsense(what),
         Failure::TooLong => ModelError::TooLong,
         Failure::Filtered => ModelError::Filtered,
-        // Only when the server refuses what was not asked for.
-        Failure::Unknown(_) => ModelError::Refused {
-            status: 400,
-            reason: advice::refusal(400, None, None),
-        },
+        Failure::Odd(word) => ModelError::OddEnd(word),
+        Failure::Objection(objection) => error(objection.failure),
         Failure::Status { .. } if passes(&failure) => ModelError::Unreachable(spell(&failure)),
         Failure::Status { status, .. } => ModelError::Refused {
             status,
@@ -157,7 +158,9 @@ pub(super) fn spell(failure: &Failure) -> String {
         Failure::Transport(what) => (*what).to_owned(),
         Failure::Nonsense(what) => what.clone(),
         Failure::Timeout => "no answer in time".to_owned(),
-        Failure::TooLong | Failure::Filtered | Failure::Unknown(_) => "refused".to_owned(),
+        Failure::Odd(word) => format!("the answer ended with `{word}`"),
+        Failure::Objection(objection) => spell(&objection.failure),
+        Failure::TooLong | Failure::Filtered => "refused".to_owned(),
     }
 }
 
@@ -195,6 +198,12 @@ mod tests {
         assert_eq!(
             decide(nonsense(), 2, MINUTE, 7),
             RetryDecision::GiveUp(ModelError::Nonsense("a web page".to_owned()))
+        );
+        let odd = || Failure::Odd("abort".to_owned());
+        assert!(matches!(decide(odd(), 2, MINUTE, 7), RetryDecision::Again(_)), "twice more");
+        assert_eq!(
+            decide(odd(), 3, MINUTE, 7),
+            RetryDecision::GiveUp(ModelError::OddEnd("abort".to_owned()))
         );
         assert_eq!(decide(Failure::TooLong, 1, MINUTE, 7), RetryDecision::GiveUp(ModelError::TooLong));
         assert_eq!(decide(Failure::Filtered, 1, MINUTE, 7), RetryDecision::GiveUp(ModelError::Filtered));

@@ -105,6 +105,11 @@ pub(super) fn go_on(words: &str, signal: &Signal) -> String {
     block
 }
 
+/// Our words about a reply with which the task does not end.
+pub(super) fn turn_continuation(words: &str) -> String {
+    format!("<turn-continuation>\n{}\n</turn-continuation>", clip(words.trim(), WORDS_CAP))
+}
+
 /// Our words about a limit.
 pub(super) fn limit(words: &str) -> String {
     format!("<turn-limit>\n{}\n</turn-limit>", clip(words.trim(), WORDS_CAP))

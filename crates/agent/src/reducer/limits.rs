@@ -60,6 +60,8 @@ impl Reducer<'_> {
     pub(super) fn last_reply(&mut self, reply: ModelReply) {
         self.charge(reply.tokens, reply.millis);
         let text = reply::read_text(&reply.text).text;
+        // Nobody may take a call for the answer.
+        let text = if reply::has_call_markup(&text) { String::new() } else { text };
         if !text.is_empty() {
             let raw = reply.raw.filter(|_| reply.calls.is_empty());
             self.record(&text, &[], raw);

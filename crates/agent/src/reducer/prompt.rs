@@ -6,35 +6,44 @@ pub(super) mod words;
 
 use serde_json::json;
 
-use crate::domain::{GateKind, Message, PromptFeature, Role, ToolSpec};
+use crate::domain::{GateKind, MOST_TOOLS, Message, PromptFeature, Role, ToolSpec};
 
 use super::{Env, Next, Room, Turn, compose, plan_mode};
-use crate::domain::foreign::plain;
+use crate::domain::foreign::{cut, plain};
 use words::Words;
 
 /// A text shorter than this is not worth folding, bytes.
 const FOLD_FROM: usize = 240;
 /// Bytes that are left of a folded text.
 const FOLD_TO: usize = 160;
+/// Messages at the end of the log that are never folded to one line, in the tightest room.
+const LEAST_KEPT: usize = 2;
+/// Bytes that one of their outputs has at least.
+const LEAST_OUTPUT: usize = 512;
 
 impl Default for Room {
     fn default() -> Self {
         Self {
             bytes: 200 * 1024,
             kept: 8,
+            output: 2 * compose::OUTPUT_CAP,
         }
     }
 }
 
 impl Room {
     /// Half of what `sent` was, for a model that found it too long. The words of people, plans and decisions stay whole at any
-    /// size; of the messages at the end only tool outputs can get folded, the newest two never.
+    /// size; of the messages at the end only tool outputs can get folded, those of the newest two clipped at last. `None` means there is no tighter
+    /// one.
     #[must_use]
-    pub fn tighter(self, sent: &[Message]) -> Self {
-        Self {
-            bytes: size(sent) / 2,
-            kept: (self.kept / 2).max(2),
-        }
+    pub fn tighter(self, sent: &[Message]) -> Option<Self> {
+        let (kept, output) = if self.kept > LEAST_KEPT {
+            ((self.kept / 2).max(LEAST_KEPT), self.output)
+        } else {
+            (self.kept, self.output / 2)
+        };
+        let bytes = size(sent) / 2;
+        (output >= LEAST_OUTPUT).then_some(Self { bytes, kept, output })
     }
 }
 
@@ -82,10 +91,20 @@ pub fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message], room
             call.arguments = folded;
         }
     }
+    let newest = log.iter_mut().skip(recent).filter(|message| message.role == Role::Tool);
+    for message in newest.filter(|message| message.content.len() > room.output) {
+        message.content = cut(&message.content, room.output);
+    }
     let mut messages = vec![system];
     messages.extend(earlier.into_iter().flatten());
     messages.extend(log);
     messages
+}
+
+/// How many action tools that leaves room for.
+#[must_use]
+pub fn most_action_tools() -> usize {
+    MOST_TOOLS - specs::NAMES.len()
 }
 
 /// The tools of the next model request: the state tools, then `tools`; none where words are asked for: for the flagged last call, and

@@ -1,6 +1,7 @@
 //! What a reply of the model does: the rows of `docs/agent.md`. Rows 1 to 6 are about replies with calls, rows 7 to 11 about others.
 
 pub(super) mod arguments;
+mod markup;
 mod rules;
 mod signal;
 mod thinking;
@@ -22,6 +23,8 @@ use signal::ReplyText;
 const TEXT_CAP: usize = 256 * 1024;
 /// Characters of a tool's name, as providers allow them.
 const NAME_CAP: usize = 64;
+/// So often in a row the model is told that its call came as text.
+const MAX_AS_TEXT: u32 = 2;
 
 impl Reducer<'_> {
     pub(super) fn reply(&mut self, reply: ModelReply) {
@@ -32,8 +35,12 @@ impl Reducer<'_> {
         // Where words are asked for, calls are not even recorded.
         match self.turn.state.run.as_ref().map(|run| &run.stage) {
             Some(Stage::Reflecting { .. }) => return self.reflected(&said.text),
+            Some(Stage::Concluding) if has_call_markup(&said.text) => return self.call_as_text(&said.text, None),
             Some(Stage::Concluding) => return self.concluded(&said.text),
             Some(Stage::Planning | Stage::Executing { .. }) | None => {}
+        }
+        if reply.calls.is_empty() && has_call_markup(&said.text) {
+            return self.call_as_text(&said.text, reply.raw);
         }
         if reply.calls.is_empty() {
             return self.reply_in_words(said, reply.raw);
@@ -41,9 +48,13 @@ impl Reducer<'_> {
         // Calls go on by themselves, whatever the signal beside them says.
         let text = said.text;
         let calls = self.normalize(reply.calls);
-        self.turn.state.replies.empty = 0;
+        (self.turn.state.replies.empty, self.turn.state.replies.as_text) = (0, 0);
         self.record(&text, &calls, reply.raw);
-        let checked = rules::check(&self.turn.state, self.env.tools, self.ours(), &calls);
+        let checked = if reply.cut_call {
+            Err(rules::cut(self.ours(), &calls))
+        } else {
+            rules::check(&self.turn.state, self.env.tools, self.ours(), &calls)
+        };
         let tools = self.env.tools;
         self.turn.state.calls.open = calls.into_iter().map(|call| open_call(call, tools)).collect();
         match checked {
@@ -171,6 +182,19 @@ impl Reducer<'_> {
         self.emit(Event::ToolPlanned { call_id, tool, effect }, &words);
     }
 
+    /// A text with the markup of a call is no answer: nothing of it runs, and the model is told so. One that goes on like that has a server that does
+    /// not read its calls.
+    fn call_as_text(&mut self, text: &str, raw: Option<Value>) {
+        self.record(text, &[], raw);
+        self.turn.state.replies.as_text += 1;
+        if self.turn.state.replies.as_text > MAX_AS_TEXT {
+            return self.finish(End::failed(TurnReason::ModelError).problem(Notice::CallsAsText {}));
+        }
+        let words = self.template("blocks/call_as_text.md");
+        self.append(Message::text(Role::System, compose::turn_continuation(&words)));
+        self.ask_model();
+    }
+
     /// Rows 7 to 11. The text is in the log once, whatever comes of it.
     pub(super) fn reply_in_words(&mut self, said: ReplyText, raw: Option<Value>) {
         let wants_to_continue = self.wants_to_continue(&said);
@@ -274,6 +298,7 @@ impl Reducer<'_> {
     }
 }
 
+pub use markup::has_call_markup;
 pub use signal::Reported;
 pub(super) use signal::Signal;
 

@@ -16,6 +16,7 @@ mod guard;
 mod left_out;
 mod limits;
 mod observe;
+mod odd_replies;
 mod pairing;
 mod plan_again;
 mod plan_mode;

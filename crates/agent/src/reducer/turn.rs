@@ -261,6 +261,8 @@ impl WriteRecord {
 pub struct Replies {
     /// Empty replies in a row.
     pub empty: u32,
+    /// Texts in a row that hold the markup of a call.
+    pub as_text: u32,
     /// Continuation signals obeyed so far.
     pub continued: u64,
     /// How far the model last said to be.

@@ -66,9 +66,14 @@ impl Tool for FileTool {
             ),
             Verb::Write => (
                 "write_file",
-                "Writes a text file of the workspace, replacing it if it exists; missing folders are created. At most 64 KiB.",
+                "Writes a text file of the workspace, replacing it if it exists; missing folders are created. At most 64 KiB in one call: write a \
+                 longer text in parts, all but the first with `append`.",
                 EffectClass::Write,
-                json!({"path": path, "content": {"type": "string", "description": "The whole new content."}}),
+                json!({
+                    "path": path,
+                    "content": {"type": "string", "description": "The whole new content, or what is added to it."},
+                    "append": {"type": "boolean", "description": "Add the content at the end of the file instead of replacing it."},
+                }),
                 json!(["path", "content"]),
             ),
         };
@@ -98,8 +103,8 @@ impl Tool for FileTool {
                     Box::new(move || read(&workspace, &path))
                 }
                 Verb::Write => {
-                    let WriteArguments { path, content } = read_arguments(arguments)?;
-                    Box::new(move || write(&workspace, &path, &content))
+                    let call: WriteArguments = read_arguments(arguments)?;
+                    Box::new(move || write(&workspace, &call))
                 }
             };
             let text = tokio::task::spawn_blocking(work)
@@ -115,9 +120,9 @@ impl Tool for FileTool {
     fn preview<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let Verb::Write = self.verb else { return None };
-            let WriteArguments { path, content } = read_arguments(arguments).ok()?;
+            let call: WriteArguments = read_arguments(arguments).ok()?;
             let workspace = Arc::clone(&self.workspace);
-            let comparing = tokio::task::spawn_blocking(move || compare(&workspace, &path, &content));
+            let comparing = tokio::task::spawn_blocking(move || compare(&workspace, &call));
             comparing.await.ok()?.ok()
         })
     }
@@ -125,10 +130,11 @@ impl Tool for FileTool {
     fn base<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
             let Verb::Write = self.verb else { return None };
-            let WriteArguments { path, content } = read_arguments(arguments).ok()?;
+            let WriteArguments { path, content, append } = read_arguments(arguments).ok()?;
             let workspace = Arc::clone(&self.workspace);
             let digest = tokio::task::spawn_blocking(move || workspace.digest(&path)).await.ok()?.ok()?;
-            let as_asked = digest == hex::encode(Sha256::digest(content.as_bytes()));
+            // Of what is added nobody can see whether it is there already.
+            let as_asked = !append && digest == hex::encode(Sha256::digest(content.as_bytes()));
             Some(if as_asked { AS_ASKED.to_owned() } else { digest })
         })
     }
@@ -147,6 +153,8 @@ struct WriteArguments {
     #[serde(deserialize_with = "composed")]
     path: String,
     content: String,
+    #[serde(default)]
+    append: bool,
 }
 
 fn composed<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
@@ -191,9 +199,14 @@ fn read(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     ))
 }
 
-fn write(workspace: &Workspace, path: &str, content: &str) -> Result<String, ToolError> {
-    let new = workspace.write(path, content)?;
-    let what = if new { "created" } else { "replaced" };
+fn write(workspace: &Workspace, call: &WriteArguments) -> Result<String, ToolError> {
+    let WriteArguments { path, content, append } = call;
+    let new = workspace.write(path, content, *append)?;
+    let what = match (new, append) {
+        (true, _) => "created",
+        (false, true) => "appended to",
+        (false, false) => "replaced",
+    };
     Ok(format!(
         "{what} `{path}`: {} bytes, {} lines",
         content.len(),
@@ -201,20 +214,24 @@ fn write(workspace: &Workspace, path: &str, content: &str) -> Result<String, Too
     ))
 }
 
-/// What writing `content` to `path` would change, as a unified diff.
-fn compare(workspace: &Workspace, path: &str, content: &str) -> Result<String, ToolError> {
+/// What the call would change, as a unified diff.
+fn compare(workspace: &Workspace, call: &WriteArguments) -> Result<String, ToolError> {
+    let WriteArguments { path, content, append } = call;
     let new = !workspace.exists(path)?;
+    let verb = if *append { "appends to" } else { "replaces" };
     let old = match workspace.read(path) {
         _ if new => String::new(),
         Ok(head) if head.text.len() as u64 == head.bytes => head.text,
+        Ok(head) if *append => return Ok(format!("appends to `{path}`, {} bytes:\n{content}", head.bytes)),
         Ok(head) => return Ok(format!("replaces `{path}`, {} bytes, too long to compare", head.bytes)),
-        Err(_) => return Ok(format!("replaces `{path}`, which is no text that could be compared")),
+        Err(_) => return Ok(format!("{verb} `{path}`, which is no text that could be compared")),
     };
-    if !new && old == content {
+    let after = if *append { format!("{old}{content}") } else { content.clone() };
+    if !new && old == after {
         return Ok(format!("changes nothing: `{path}` holds exactly this"));
     }
-    let diff = TextDiff::configure().timeout(COMPARING).diff_lines(old.as_str(), content);
-    let before = if new { "/dev/null" } else { path };
+    let diff = TextDiff::configure().timeout(COMPARING).diff_lines(old.as_str(), after.as_str());
+    let before = if new { "/dev/null" } else { path.as_str() };
     Ok(diff.unified_diff().context_radius(3).header(before, path).to_string())
 }
 

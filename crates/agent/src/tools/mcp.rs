@@ -418,17 +418,17 @@ fn usable(server: &McpServer, listed: &[serde_json::Value]) -> (Vec<OfferedTool>
     (tools, unusable)
 }
 
-/// Connects once and lists: what the server would offer, and how many of its tools could not be offered. For trying a configuration, with
+/// Connects once and lists: names of what the server would offer, in its order, and how many of its tools could not be offered. For trying a configuration, with
 /// the time limits of [`Servers`]: up to 60 s for a connection (a server may have to be downloaded first), 20 s for the list.
 ///
 /// # Errors
 /// It cannot be reached or gives no list, and why.
-pub async fn try_server(server: &McpServer, folder: Option<&Path>) -> Result<(Definitions, usize), String> {
+pub async fn try_server(server: &McpServer, folder: Option<&Path>) -> Result<(Vec<String>, usize), String> {
     let link = connect(server, folder, Arc::default()).await?;
     let listed = list(&link).await;
     link.end().await;
     let (tools, unusable) = usable(server, &listed?);
-    Ok((tools.iter().map(pair).collect(), unusable))
+    Ok((tools.into_iter().map(|tool| tool.spec.name).collect(), unusable))
 }
 
 async fn connect(server: &McpServer, folder: Option<&Path>, changed: Arc<Notify>) -> Result<Link, String> {

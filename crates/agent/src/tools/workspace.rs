@@ -21,6 +21,8 @@ use crate::domain::Ids;
 pub(super) const MAX_READ_BYTES: usize = 64 << 10;
 /// Most bytes that one call may write.
 pub(super) const MAX_WRITE_BYTES: usize = 64 << 10;
+/// Most bytes of a file that calls append to.
+const MAX_APPENDED_BYTES: u64 = 1 << 20;
 /// Most entries of one listing.
 pub(super) const MAX_ENTRIES: usize = 1000;
 /// How many folders deep a listing goes.
@@ -243,14 +245,14 @@ impl Workspace {
         Ok(())
     }
 
-    /// Makes `content` the whole of the file at `path`; missing folders on the way are created. A reader
+    /// Makes `content` the whole of the file at `path`, or (`append`) adds it to what is there; missing folders on the way are created. A reader
     /// sees the old file or the new one, never a part: it is written beside its place and renamed.
     /// `true` means there was no such file before.
-    pub(super) fn write(&self, path: &str, content: &str) -> Result<bool, ToolError> {
+    pub(super) fn write(&self, path: &str, content: &str, append: bool) -> Result<bool, ToolError> {
         let inside = self.file(path)?;
         if content.len() > MAX_WRITE_BYTES {
             return Err(ToolError::TellModel(format!(
-                "the content has {} bytes, allowed are {MAX_WRITE_BYTES}; write less or several files",
+                "the content has {} bytes, allowed are {MAX_WRITE_BYTES}; write it in parts, with append from the second on",
                 content.len()
             )));
         }
@@ -277,9 +279,20 @@ impl Workspace {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(fail(error)),
         };
+        if append
+            && let Some(old) = &old
+            && old.len() + content.len() as u64 > MAX_APPENDED_BYTES
+        {
+            return Err(ToolError::TellModel(format!(
+                "`{path}` would have more than {MAX_APPENDED_BYTES} bytes, the most that is appended to; go on in another file"
+            )));
+        }
         let unfinished = format!("{UNFINISHED}{}.tmp", self.ids.token());
         let written = (|| {
             let mut file = folder.open_with(&unfinished, OpenOptions::new().write(true).create_new(true))?;
+            if append && old.is_some() {
+                io::copy(&mut folder.open(name)?.take(MAX_APPENDED_BYTES), &mut file)?;
+            }
             file.write_all(content.as_bytes())?;
             if let Some(old) = &old {
                 // Without its set-ID bits: what a model wrote must not run as somebody else.

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use countersign_agent::domain::foreign_json;
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Response, StatusCode};
 use serde_json::Value;
@@ -42,7 +43,7 @@ impl ApiAnswer {
         Ok(Self {
             status,
             after,
-            body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
+            body: foreign_json::read(&bytes).unwrap_or(Value::Null),
         })
     }
 }

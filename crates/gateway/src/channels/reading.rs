@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use countersign_agent::domain::foreign_json::whole_characters;
 use countersign_agent::domain::{ActionId, ChatMessage, ChatType, ClickTarget, FileRef, GateId, InboundMessage, Mention, TurnId};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{Refusal, strict_json};
+use super::Refusal;
+use super::strict_json::{self, StrictJsonError};
 
 /// The refusal of an event that lacks something.
 pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
@@ -31,9 +33,14 @@ pub(super) const STRUCK: char = '\u{223c}';
 /// Most mentions of a message; real ones have a few.
 pub(super) const MAX_MENTIONS: usize = 512;
 
-/// The text of a JSON body that every parser reads in the same way.
-pub(super) fn strict_text(body: &[u8]) -> Result<&str, Refusal> {
-    strict_json::check(body).map_err(|error| Refusal::Bad(error.reason()))
+/// The text of a JSON body that every parser reads in the same way. Halves of characters in it are U+FFFD: one torn emoji must not make an event
+/// unreadable.
+pub(super) fn strict_text(body: &[u8]) -> Result<Cow<'_, str>, Refusal> {
+    let refused = |error: StrictJsonError| Refusal::Bad(error.reason());
+    let text = std::str::from_utf8(body).map_err(|_| refused(StrictJsonError::NotUtf8))?;
+    let text = whole_characters(text);
+    strict_json::check(text.as_bytes()).map_err(refused)?;
+    Ok(text)
 }
 
 /// `T` written as a JSON object. Derived structs alone would also accept an array in field order.

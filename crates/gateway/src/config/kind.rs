@@ -17,6 +17,11 @@ pub(super) enum Kind {
         min: i64,
         max: i64,
     },
+    /// 0 for none, or a number from here to there.
+    NoneOrWhole {
+        min: i64,
+        max: i64,
+    },
     Text,
     Secret,
     /// One of these words.
@@ -123,6 +128,7 @@ impl Kind {
         match self {
             Self::Flag => "true or false".into(),
             Self::Whole { min, max } => format!("{min} to {max}"),
+            Self::NoneOrWhole { min, max } => format!("0, or {min} to {max}"),
             Self::Text | Self::Secret => "text (put it in quotes)".into(),
             Self::Choice(words) => either(words),
             Self::Roles => format!("one or both of [{}]", ROLES.join(", ")),
@@ -167,6 +173,8 @@ impl Kind {
                 .filter(|value| (min..=max).contains(value))
                 .map(ValueKind::from)
                 .ok_or_else(refuse),
+            (Self::NoneOrWhole { .. }, Yaml::Whole(0)) => Ok(0_i64.into()),
+            (Self::NoneOrWhole { min, max }, Yaml::Whole(_)) => Self::Whole { min, max }.parse(node).map_err(|_| refuse()),
             (Self::Ids | Self::Features | Self::Maps(_), Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
             (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
             // `app_id:` with nothing behind it says what `app_id: ""` says.
@@ -211,6 +219,7 @@ impl Kind {
             Self::Text | Self::Secret => true,
             Self::Flag
             | Self::Whole { .. }
+            | Self::NoneOrWhole { .. }
             | Self::Roles
             | Self::Features
             | Self::Ids

@@ -169,6 +169,7 @@ impl From<Model> for ModelLive {
             timeout: model.timeout,
             parallel_tool_calls: model.parallel_tool_calls,
             vision: model.vision,
+            max_output_tokens: model.max_output_tokens,
         }
     }
 }

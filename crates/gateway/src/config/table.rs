@@ -255,6 +255,8 @@ keys! {
         timeout as "timeout_seconds": Duration = whole(1, 3600), "120";
         /// May the model call several tools at once?
         parallel_tool_calls: bool = Kind::Flag, "true";
+        /// Tokens of one answer at most. 0: no limit is sent; to Anthropic, whose protocol wants one, 32,000.
+        max_output_tokens: u64 = Kind::NoneOrWhole { min: 256, max: 1_000_000 }, "0";
         /// Is the model shown the pictures that people send?
         vision: bool = Kind::Flag, "false";
     }

@@ -110,6 +110,10 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
         model,
         part("config", config.0, config.1),
     ];
+    let left_out = gateway.runner.tools_left_out();
+    if !left_out.is_empty() {
+        parts.push(part("tools", "degraded", Some(left_out.join("; "))));
+    }
     parts.extend(gateway.runner.server_health().into_iter().map(|server| {
         let status = match server.standing {
             ServerStanding::Good => "ok",

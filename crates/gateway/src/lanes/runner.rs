@@ -22,6 +22,7 @@ use tracing::{Instrument, error, info_span, warn};
 use super::chat_tools::ChatTools;
 use super::leases::Leases;
 use super::ledger::{LedgerJournal, SignalWatch};
+use super::left_out::{left_out, listed};
 use super::state::read;
 use super::surroundings::Surroundings;
 use super::{Intervals, WorkError};
@@ -129,7 +130,7 @@ impl Runner {
             timings: parts.timings.calls,
             failpoint: parts.failpoint,
             observers: Observers::new(parts.observers),
-            health: Arc::new(Mutex::new(ModelHealth { last: None })),
+            health: Arc::new(Mutex::new(ModelHealth::default())),
         };
         Self {
             engine,
@@ -153,6 +154,34 @@ impl Runner {
     #[must_use]
     pub fn server_tools(&self) -> Vec<ToolSpec> {
         self.engine.tools.servers().specs()
+    }
+
+    /// Tools that are not offered to a model, in lines for an admin: those for which a request has no room, and those that a model's server refuses.
+    #[must_use]
+    pub fn tools_left_out(&self) -> Vec<String> {
+        let live = self.settings.current();
+        let servers = self.engine.tools.servers().specs();
+        let mut specs = self.engine.tools.specs();
+        let own = specs.len().saturating_sub(servers.len());
+        drop(specs.splice(own..own, self.chat_tools.specs.iter().cloned()));
+        let names: Vec<String> = specs.into_iter().map(|spec| spec.name).collect();
+        let mut lines = left_out(&live, &names);
+        let profiles = live.profiles.iter().filter(|profile| profile.model.is_some());
+        for profile in std::iter::once(None).chain(profiles.map(|profile| Some(profile.name.clone()))) {
+            let place = profile.as_ref().map(|name| format!("profile {name}: ")).unwrap_or_default();
+            let policy = Policy {
+                profile,
+                ..Policy::default()
+            };
+            let refused = (self.engine.call_setup)(&policy).model.refused_tools();
+            if !refused.is_empty() {
+                lines.push(format!(
+                    "{place}the model's server refuses {}",
+                    listed(refused.iter().map(String::as_str))
+                ));
+            }
+        }
+        lines
     }
 
     /// How the last model call went.

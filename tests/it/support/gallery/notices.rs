@@ -156,6 +156,8 @@ pub fn notices() -> Vec<Notice> {
         Notice::ModelUnreachable {},
         Notice::ModelRefused {},
         Notice::ModelNonsense {},
+        Notice::ModelOddEnd { word: "abort".to_owned() },
+        Notice::CallsAsText {},
         Notice::ModelTimeout {},
         Notice::ModelTooLong {},
         Notice::ModelFiltered {},

@@ -2,39 +2,32 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::{Message, Role};
+use crate::domain::Message;
 use crate::model::answer::object;
+use crate::model::dialogue::{Side, sides};
+use crate::model::manner::Asking;
 
 /// Under this name a message's `raw` holds what belongs to this protocol: a list in the order of the answer's blocks, in which
 /// our own text stands as `"text"`, our calls as their numbers, and everything else as it came.
 const RAW: &str = "anthropic";
 
-/// The system prompt, and the dialogue. Later system messages (marker, nudge, limit) become words of the user's side: the
-/// protocol has one system prompt, and its cache lives from not changing.
-pub(super) fn messages(log: &[Message]) -> (String, Vec<Value>) {
-    let mut system = String::new();
-    let mut dialogue: Vec<(&str, Vec<Value>)> = Vec::new();
-    for (at, message) in log.iter().enumerate() {
-        let (role, blocks) = match message.role {
-            Role::System if at == 0 => {
-                message.content.clone_into(&mut system);
-                continue;
-            }
-            Role::System | Role::User => ("user", shown(message)),
-            Role::Tool => ("user", vec![result(message)]),
-            Role::Assistant => ("assistant", said(message)),
-        };
-        match dialogue.last_mut() {
-            // The roles alternate strictly; neighbours of one side are one message. Results directly follow their calls in the
-            // log, so they come first in theirs, as they must.
-            Some((last, content)) if *last == role => content.extend(blocks),
-            _ if blocks.is_empty() => {}
-            _ => dialogue.push((role, blocks)),
+/// The system prompt, and the dialogue. The protocol has one system prompt, and its cache lives from not changing.
+pub(super) fn messages<'a>(log: &'a [Message], asking: Asking<'_>) -> (&'a str, Vec<Value>) {
+    let (system, sides) = sides(log);
+    let messages = sides.iter().map(|side| match side {
+        Side::User { results, words } => {
+            let results = results.iter().map(|message| result(message));
+            let content: Vec<Value> = results.chain(words.iter().flat_map(|message| shown(message))).collect();
+            json!({"role": "user", "content": content})
         }
-    }
-    let messages = dialogue
-        .into_iter()
-        .map(|(role, content)| json!({"role": role, "content": content}));
+        Side::Assistant(messages) => {
+            let content: Vec<Value> = messages
+                .iter()
+                .flat_map(|message| said(message, asking.kept(message, RAW)))
+                .collect();
+            json!({"role": "assistant", "content": content})
+        }
+    });
     (system, messages.collect())
 }
 
@@ -79,7 +72,7 @@ fn result(message: &Message) -> Value {
     json!({"type": "tool_result", "tool_use_id": sendable(id), "content": message.content})
 }
 
-fn said(message: &Message) -> Vec<Value> {
+fn said(message: &Message, kept: Option<&Value>) -> Vec<Value> {
     let mut text = words(&message.content);
     let calls = message.calls.iter().map(|call| {
         let input = object(&call.arguments).unwrap_or_default();
@@ -87,7 +80,7 @@ fn said(message: &Message) -> Vec<Value> {
     });
     let mut calls: Vec<Option<Value>> = calls.map(Some).collect();
     let mut blocks = Vec::new();
-    let places = message.raw.as_ref().and_then(|raw| raw.get(RAW)?.as_array());
+    let places = kept.and_then(Value::as_array);
     for place in places.into_iter().flatten() {
         match place {
             // The first place takes all of the text.
@@ -114,7 +107,12 @@ fn sendable(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ToolCall;
+    use crate::domain::{Role, ToolCall};
+    use crate::model::manner::Manner;
+
+    fn kept(message: &Message) -> Option<&Value> {
+        message.raw.as_ref()?.get(RAW)
+    }
 
     fn calling(text: &str, ids: &[&str]) -> Message {
         let call = |id: &&str| ToolCall {
@@ -146,7 +144,13 @@ mod tests {
         let text = |text: &str| json!({"type": "text", "text": text});
         let used = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {"x": 1}});
         let result = |id: &str, text: &str| json!({"type": "tool_result", "tool_use_id": id, "content": text});
-        let (system, dialogue) = messages(&log);
+        let asking = Asking {
+            model: "m",
+            limit: 0,
+            server: "here",
+            manner: &Manner::default(),
+        };
+        let (system, dialogue) = messages(&log, asking);
         assert_eq!(system, "prompt");
         assert_eq!(
             dialogue,
@@ -173,9 +177,12 @@ mod tests {
         ];
         let mut message = calling("I look.", &["a", "b"]);
         message.raw = raw(&blocks);
-        assert_eq!(said(&message), blocks);
+        assert_eq!(said(&message, kept(&message)), blocks);
         message.raw = Some(json!({"openai": {"message": {"reasoning_content": "hm"}, "calls": []}}));
-        assert_eq!(said(&message), [blocks[1].clone(), blocks[2].clone(), blocks[4].clone()]);
+        assert_eq!(
+            said(&message, kept(&message)),
+            [blocks[1].clone(), blocks[2].clone(), blocks[4].clone()]
+        );
         assert_eq!(raw(&blocks[1..3]), None);
     }
 }

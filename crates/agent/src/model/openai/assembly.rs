@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::answer::PartialAnswer;
+use crate::model::answer::{PartialAnswer, choice_error};
 use crate::model::retry::Failure;
 
 /// Members of a list item that come in pieces (`reasoning_details` of OpenRouter).
@@ -27,6 +27,8 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    /// The last piece of the arguments, while each piece begins with all of the one before.
+    snapshot: Option<String>,
     /// Members of servers' own, such as thought signatures.
     more: Map<String, Value>,
 }
@@ -40,6 +42,9 @@ impl Assembly {
         let choices = chunk.get("choices").and_then(Value::as_array).into_iter().flatten();
         for choice in choices.filter(|choice| choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0) {
             self.begun = true;
+            if let Some(failure) = choice_error(choice) {
+                return Err(failure);
+            }
             match (choice.get("delta"), choice.get("message")) {
                 (Some(Value::Object(delta)), _) => self.delta(delta)?,
                 // Some servers send the last chunk as a whole message: what came before it is in it.
@@ -54,9 +59,9 @@ impl Assembly {
                 _ => {}
             }
             // Some servers have an empty reason, or the word `null`, in every chunk before the last.
-            let finish = choice.get("finish_reason").and_then(Value::as_str);
-            if let Some(finish) = finish.filter(|finish| !["", "null"].contains(finish)) {
-                self.finish = Some(json!(finish));
+            let none = [Value::Null, json!(""), json!("null")];
+            if let Some(finish) = choice.get("finish_reason").filter(|finish| !none.contains(finish)) {
+                self.finish = Some(finish.clone());
             }
         }
         Ok(false)
@@ -133,7 +138,7 @@ impl Assembly {
         if call.name.is_empty() || (call.arguments.is_empty() && call.name != name) {
             call.name.push_str(name);
         }
-        call.arguments.push_str(&arguments);
+        call.grow(&arguments);
         let own = ["index", "id", "type", "function"];
         let more = piece.as_object().into_iter().flatten();
         for (name, value) in more.filter(|(name, value)| !own.contains(&name.as_str()) && !value.is_null()) {
@@ -143,19 +148,24 @@ impl Assembly {
     }
 
     /// The call that a piece belongs to: by index, else by id, else the last one. Some servers give no index, some give every
-    /// call the index 0; a new id, or a name after complete arguments, is then a new call.
+    /// call the index 0; a new id, or a name after complete arguments, is then a new call. Some give every piece a new id: one without a name goes
+    /// on with a call that is not complete.
     fn place(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> Option<usize> {
         let by_id = || self.calls.iter().rposition(|call| !id.is_empty() && call.id == id);
         let at = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index)?,
-            None if id.is_empty() => self.calls.len().checked_sub(1)?,
-            None => return by_id(),
+            None => by_id().or_else(|| self.calls.len().checked_sub(1))?,
         };
         let call = self.calls.get(at)?;
-        if !id.is_empty() && !call.id.is_empty() && call.id != id {
-            return by_id();
-        }
         let complete = || serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
+        // The same call once more. With a name and an id of its own it is another one.
+        let other = !name.is_empty() && (call.name != name || (!id.is_empty() && !call.id.is_empty() && call.id != id));
+        if !arguments.is_empty() && call.arguments == arguments && !other && complete() {
+            return Some(at);
+        }
+        if !id.is_empty() && !call.id.is_empty() && call.id != id {
+            return by_id().or_else(|| (name.is_empty() && !complete()).then_some(at));
+        }
         if id.is_empty() && !name.is_empty() && !arguments.is_empty() && !call.name.is_empty() && complete() {
             return None;
         }
@@ -164,11 +174,32 @@ impl Assembly {
 }
 
 impl Call {
-    fn whole(self) -> Value {
+    /// Takes the next piece of the arguments.
+    fn grow(&mut self, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
+        let grown = self.arguments.is_empty() || self.snapshot.as_ref().is_some_and(|before| piece.starts_with(before));
+        self.snapshot = grown.then(|| piece.to_owned());
+        self.arguments.push_str(piece);
+    }
+
+    /// The arguments: all pieces, or the last one where each has all that came so far in it.
+    fn arguments(&mut self) -> String {
+        let whole = |text: &String| serde_json::from_str::<Map<String, Value>>(text).is_ok();
+        let pieces = std::mem::take(&mut self.arguments);
+        match self.snapshot.take().filter(whole) {
+            Some(last) if !whole(&pieces) => last,
+            _ => pieces,
+        }
+    }
+
+    fn whole(mut self) -> Value {
+        let arguments = self.arguments();
         let mut call = self.more;
         call.insert("id".to_owned(), json!(self.id));
         call.insert("type".to_owned(), json!("function"));
-        call.insert("function".to_owned(), json!({"name": self.name, "arguments": self.arguments}));
+        call.insert("function".to_owned(), json!({"name": self.name, "arguments": arguments}));
         Value::Object(call)
     }
 }
@@ -280,6 +311,37 @@ mod tests {
             piece(Some(0), Some(""), Some("g"), "{\"y\":2}"),
         ];
         assert_eq!(calls(&bare), made(&[("", "f", r#"{"x":1}"#), ("", "g", r#"{"y":2}"#)]));
+        // Two calls that ask for the same.
+        let twins = [
+            piece(Some(0), Some("a"), Some("f"), "{}"),
+            piece(Some(0), Some("b"), Some("f"), "{}"),
+        ];
+        assert_eq!(calls(&twins), made(&[("a", "f", "{}"), ("b", "f", "{}")]));
+        // A new id in every piece: the first one counts, with an index and without.
+        for index in [Some(0), None] {
+            let new_ids = [
+                piece(index, Some("a"), Some("f"), ""),
+                piece(index, Some("b"), None, "{\"x\""),
+                piece(index, Some("c"), None, ":1}"),
+            ];
+            assert_eq!(calls(&new_ids), two[..1], "{index:?}");
+        }
+        let repeated = [
+            piece(Some(0), Some("a"), Some("f"), "{\"x\""),
+            piece(Some(0), None, None, ":1}"),
+            piece(Some(0), Some("a"), Some("f"), "{\"x\":1}"),
+        ];
+        assert_eq!(
+            calls(&repeated),
+            made(&[("a", "f", r#"{"x":1}{"x":1}"#)]),
+            "one call, mended where it is read"
+        );
+        let snapshots = [
+            piece(Some(0), Some("a"), Some("f"), "{\"x"),
+            piece(Some(0), None, None, "{\"x\":"),
+            piece(Some(0), None, None, "{\"x\":1}"),
+        ];
+        assert_eq!(calls(&snapshots), two[..1]);
         let mut object = piece(None, None, Some("f"), "");
         object["function"]["arguments"] = json!({"x": 1});
         assert_eq!(calls(&[object]), made(&[("", "f", r#"{"x":1}"#)]));

@@ -20,7 +20,9 @@ pub(in crate::reducer) fn justification(tool: &str, arguments: &Value) -> String
         "web_fetch" => word("url").map(|url| one_line(&format!("Fetch: {url}"), LINE_CAP)),
         // How much it is stands behind a path of any length.
         "write_file" => word("path").zip(word("content")).map(|(path, content)| {
-            let path = one_line(&format!("Write: {path}"), LINE_CAP);
+            let appends = arguments.get("append").and_then(Value::as_bool) == Some(true);
+            let verb = if appends { "Append" } else { "Write" };
+            let path = one_line(&format!("{verb}: {path}"), LINE_CAP);
             format!("{path} ({} bytes)", content.len())
         }),
         _ => None,

@@ -88,6 +88,23 @@ pub(in crate::reducer) fn check(
     Err(asked.into_iter().map(|one| one.err().unwrap_or_else(|| beside.clone())).collect())
 }
 
+/// What each call of a reply is told in which the output limit cut one: none of them runs.
+pub(in crate::reducer) fn cut(ours: Words<'_>, calls: &[ToolCall]) -> Vec<String> {
+    let whole = |call: &ToolCall| serde_json::from_str::<Value>(&call.arguments).is_ok();
+    // An object may have been closed where it was cut: then it is the last.
+    let last = calls.len().saturating_sub(1);
+    let none = calls.iter().all(whole);
+    let told = calls.iter().enumerate().map(|(at, call)| {
+        let key = if !whole(call) || (none && at == last) {
+            "rule.cut"
+        } else {
+            "rule.beside"
+        };
+        ours.answer(key, json!({}))
+    });
+    told.collect()
+}
+
 fn understand(state: &TurnState, tools: &[ToolSpec], ours: Words<'_>, call: &ToolCall) -> Result<CheckedCall, String> {
     let invalid = |problem: String| format!("invalid arguments: {problem}");
     let names = specs::names(state);

@@ -314,7 +314,7 @@ fn a_prompt_that_is_too_long_gets_shorter() {
     assert_eq!(folded(&sent), 0);
     let mut counts = Vec::new();
     loop {
-        room = room.tighter(&sent);
+        room = room.tighter(&sent).unwrap();
         let next = prompt(&play.turn, &play.env(), "", &[], room);
         assert_paired(&next);
         assert_eq!(
@@ -338,4 +338,14 @@ fn a_prompt_that_is_too_long_gets_shorter() {
     }
     assert!(counts.is_sorted() && counts.len() >= 2 && counts.len() <= 4, "{counts:?}");
     assert_eq!(*counts.last().unwrap(), 11, "all but the newest");
+    // Then the newest is clipped, until there is nothing to win any more.
+    let mut steps = 0;
+    while let Some(tighter) = room.tighter(&sent) {
+        (room, steps) = (tighter, steps + 1);
+        sent = prompt(&play.turn, &play.env(), "", &[], room);
+        assert_paired(&sent);
+    }
+    let newest = &sent.last().unwrap().content;
+    assert!(newest.len() <= 512 && newest.contains("[cut here: "), "{newest}");
+    assert!(steps < 12, "{steps}");
 }

@@ -175,6 +175,7 @@ impl Play {
             raw: None,
             tokens: 10,
             millis: 100,
+            cut_call: false,
         };
         self.feed(Input::Reply(reply))
     }

@@ -81,6 +81,7 @@ fn reply(bytes: &[u8]) -> Input {
         raw: (bytes[1] > 200).then(|| json!({"reasoning": "opaque"})),
         tokens: u64::from(bytes[1]),
         millis: u64::from(bytes[0]),
+        cut_call: bytes[1] % 16 == 3,
     })
 }
 

@@ -104,6 +104,8 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::ModelUnreachable {}
         | Notice::ModelRefused {}
         | Notice::ModelNonsense {}
+        | Notice::ModelOddEnd { .. }
+        | Notice::CallsAsText {}
         | Notice::ModelTimeout {}
         | Notice::ModelTooLong {}
         | Notice::ModelFiltered {}

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use countersign_agent::domain::foreign_json::whole_characters;
 use countersign_agent::domain::{Click, ClickTarget, ClickVerb, FeedbackValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -37,7 +38,8 @@ struct Form<'a> {
 pub(super) fn read_click(action: &CardAction<'_>, card: Option<String>) -> Result<Click, &'static str> {
     // The component's value comes back as it was sent: an object, or a string that may hold one.
     let raw = action.value.map_or("", RawValue::get);
-    let inner = string(action.value).filter(|inner| strict_json::check(inner.as_bytes()).is_ok());
+    let inner = string(action.value).map(|inner| whole_characters(&inner).into_owned());
+    let inner = inner.filter(|inner| strict_json::check(inner.as_bytes()).is_ok());
     let value: Value<'_> = object(inner.as_deref().unwrap_or(raw)).unwrap_or_default();
 
     let targets = (

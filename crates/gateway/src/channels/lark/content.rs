@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use countersign_agent::domain::foreign_json::whole_characters;
 use countersign_agent::domain::{FileRef, Mention};
 use serde::Deserialize;
 use serde_json::Value;
@@ -80,6 +81,9 @@ struct Element {
 /// # Errors
 /// A reason for the log.
 pub(super) fn read_content(kind: &str, content: Option<&str>) -> Result<Content, &'static str> {
+    // A text within the text of the event, with escapes of its own.
+    let content = content.map(whole_characters);
+    let content = content.as_deref();
     if !matches!(kind, "text" | "post") {
         let mut attachment = Content::attachment(kind);
         let file: Option<Attached> = content.filter(|text| strict_json::check(text.as_bytes()).is_ok()).and_then(object);

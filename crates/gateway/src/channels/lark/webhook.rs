@@ -141,7 +141,7 @@ impl LarkHook {
     /// Reads a plaintext push. The token is compared even behind a signature.
     fn read_push(&self, plain: &[u8], proof: Proof) -> Result<LarkReceived, Refusal> {
         let text = strict_text(plain)?;
-        let envelope: Envelope<'_> = object(text).ok_or(Refusal::Bad("not a Lark envelope"))?;
+        let envelope: Envelope<'_> = object(&text).ok_or(Refusal::Bad("not a Lark envelope"))?;
         if envelope.encrypt.is_some() {
             let reason = match self.key {
                 None => "encrypted event, but channels.lark.encrypt_key is not set",
@@ -150,7 +150,7 @@ impl LarkHook {
             return Err(Refusal::Unauthorized(reason));
         }
         if string(envelope.kind).as_deref() == Some("url_verification") {
-            return self.challenge(text, &envelope, proof);
+            return self.challenge(&text, &envelope, proof);
         }
         match string(envelope.schema).as_deref() {
             Some("2.0") => {
@@ -167,7 +167,7 @@ impl LarkHook {
                 let event = envelope.event.map_or("", |raw| raw.get());
                 let credentials: Credentials<'_> = object(event).ok_or(Refusal::Bad("event missing"))?;
                 self.check_app(string(credentials.app_id))?;
-                v1::read_event(&self.app_id, text, event)
+                v1::read_event(&self.app_id, &text, event)
             }
             Some(_) | None => {
                 // The token's place depends on the schema, so an unknown schema has no token.
@@ -237,7 +237,7 @@ fn open(key: &Key, body: &[u8]) -> Result<Vec<u8>, Refusal> {
 /// What stands in `encrypt`.
 fn encrypted(body: &[u8]) -> Result<String, Refusal> {
     let text = strict_text(body)?;
-    let envelope: Envelope<'_> = object(text).ok_or(Refusal::Bad("not a Lark envelope"))?;
+    let envelope: Envelope<'_> = object(&text).ok_or(Refusal::Bad("not a Lark envelope"))?;
     if envelope.encrypt.is_none() {
         return Err(Refusal::Unauthorized("not encrypted, although channels.lark.encrypt_key is set"));
     }

@@ -123,10 +123,12 @@ impl SocketProtocol for SlackProtocol {
             tracing::warn!("Slack sent a frame that is no text; it is skipped");
             return SocketRead::Nothing;
         };
-        let envelope = strict_text(text.as_bytes()).and_then(|text| object::<Envelope<'_>>(text).ok_or(UNREADABLE));
-        let envelope = match envelope {
-            Ok(envelope) => envelope,
+        let strict = match strict_text(text.as_bytes()) {
+            Ok(strict) => strict,
             Err(refusal) => return unreadable(&text, refusal),
+        };
+        let Some(envelope) = object::<Envelope<'_>>(&strict) else {
+            return unreadable(&text, UNREADABLE);
         };
         match (envelope.kind.as_str(), envelope.envelope_id) {
             ("hello", _) => {

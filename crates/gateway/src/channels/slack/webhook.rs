@@ -54,11 +54,11 @@ impl SlackHook {
         }
         let signed_at = self.verify(headers, body, now)?;
         if !form {
-            return events::read_event(strict_text(body)?, signed_at);
+            return events::read_event(&strict_text(body)?, signed_at);
         }
         let mut fields = Fields::parse(body).map_err(Refusal::Bad)?;
         match (fields.take("payload"), fields.take("command")) {
-            (Some(payload), None) => interactions::read_interaction(strict_text(payload.as_bytes())?, signed_at),
+            (Some(payload), None) => interactions::read_interaction(&strict_text(payload.as_bytes())?, signed_at),
             (None, Some(_)) => interactions::read_command(fields, signed_at),
             (Some(_), Some(_)) | (None, None) => Err(Refusal::Bad("neither a payload nor a command")),
         }

@@ -33,6 +33,19 @@ fn whole_numbers_keep_their_range() {
     refused(TTL, "{a: 1}", "found a section, allowed 1 to 1440");
 }
 
+/// interface §2: a limit is 0 for none, or a number in its range.
+#[test]
+fn a_limit_may_be_none() {
+    let limit = Kind::NoneOrWhole { min: 256, max: 1_000_000 };
+    for good in ["0", "256", "1000000"] {
+        assert!(check(limit, good).is_ok(), "{good}");
+    }
+    refused(limit, "255", "found 255, allowed 0, or 256 to 1000000");
+    refused(limit, "1000001", "found 1000001, allowed 0, or 256 to 1000000");
+    refused(limit, "-1", "found -1, allowed 0, or 256 to 1000000");
+    refused(limit, "none", "found none, allowed 0, or 256 to 1000000");
+}
+
 /// S0-35: only `true` and `false` switch a plan review; `yes` and `1` are refused, not guessed at.
 #[test]
 fn flags_are_true_or_false() {

@@ -114,6 +114,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
     match key.kind {
         Kind::Flag => first(&["true", "false"]),
         // A quorum of two is met by `anyone`, which calls share.
+        Kind::NoneOrWhole { min, .. } => first(&["0", &min.to_string()]),
         Kind::Whole { min, max } => first(&[&(min + 1).to_string(), &min.to_string(), &max.to_string()]),
         Kind::Text | Kind::Secret => Some("another-text-or-secret".to_owned()),
         Kind::Choice(words) => first(words),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use countersign_agent::domain::foreign_json;
 use reqwest::{RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
@@ -37,7 +38,7 @@ impl LarkFailure {
 
     /// An answer that came in the place of a file; Lark may ask us to wait.
     pub(super) fn of_answer(status: u16, body: &[u8], after: Option<Duration>) -> Self {
-        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let body: Value = foreign_json::read(body).unwrap_or_default();
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
         let code = body["code"].as_i64();
         Self {
