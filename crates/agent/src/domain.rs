@@ -35,6 +35,8 @@ mod feedback;
 mod failpoint;
 pub(crate) mod foreign;
 pub mod foreign_json;
+#[cfg(any(feature = "http-models", feature = "mcp"))]
+pub(crate) mod json_size;
 
 pub use absence::Absence;
 pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};

@@ -11,6 +11,7 @@ use super::retry::Failure;
 use super::{ChatReply, ChatRequest, MAX_CALLS, arguments, too_many_calls};
 use crate::domain::ToolCall;
 use crate::domain::foreign_json;
+use crate::domain::json_size::most_values;
 
 /// Values of one JSON text, or of one answer that comes in pieces. In memory a value takes a hundred times its two bytes on the wire.
 const MAX_VALUES: usize = 1 << 16;
@@ -231,17 +232,11 @@ pub(super) fn parse_piece(json: &[u8], what: &str) -> Result<foreign_json::Piece
 }
 
 fn few_values(json: &[u8]) -> Result<(), Failure> {
-    let (mut values, mut inside, mut escaped) = (1, false, false);
-    for byte in json {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = inside,
-            b'"' => inside = !inside,
-            b',' | b'[' | b'{' if !inside => values += 1,
-            _ => {}
-        }
+    if most_values(json) > MAX_VALUES {
+        Err(too_many_values())
+    } else {
+        Ok(())
     }
-    if values > MAX_VALUES { Err(too_many_values()) } else { Ok(()) }
 }
 
 fn too_many_values() -> Failure {
