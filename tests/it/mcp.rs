@@ -4,6 +4,7 @@ mod changed;
 mod lost;
 mod offered;
 mod pins;
+mod rude;
 mod turns;
 
 use std::sync::Arc;

@@ -13,9 +13,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("agent::domain", &[]),
     ("agent::template", &["agent::domain"]),
     ("agent::reducer", &["agent::domain", "agent::template"]),
+    ("agent::sse", &[]),
     ("agent::tls", &[]),
-    ("agent::model", &["agent::domain", "agent::tls"]),
-    ("agent::tools", &["agent::domain", "agent::tls"]),
+    ("agent::model", &["agent::domain", "agent::sse", "agent::tls"]),
+    ("agent::tools", &["agent::domain", "agent::sse", "agent::tls"]),
     (
         "agent::engine",
         &["agent::domain", "agent::template", "agent::reducer", "agent::model", "agent::tools"],

@@ -7,6 +7,8 @@ pub mod template;
 pub mod reducer;
 #[cfg(any(feature = "http-models", feature = "web", feature = "mcp"))]
 pub mod tls;
+#[cfg(any(feature = "http-models", feature = "mcp"))]
+mod sse;
 pub mod model;
 pub mod tools;
 pub mod engine;

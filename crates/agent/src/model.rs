@@ -17,8 +17,6 @@ mod answer;
 #[cfg(feature = "http-models")]
 mod arguments;
 #[cfg(feature = "http-models")]
-mod sse;
-#[cfg(feature = "http-models")]
 mod refusal;
 #[cfg(feature = "http-models")]
 mod retry;

@@ -14,11 +14,8 @@ pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Ve
         // Its own limits are longer than those of the other trials: a server may have to be downloaded first.
         let tried = try_server(server, folder).await;
         let verdict = match &tried {
-            Ok((tools, 0)) => Verdict::Good(format!("the server answers and has {} tools", tools.len())),
-            Ok((tools, rest)) => Verdict::Doubtful(format!(
-                "the server answers and has {} tools, and {rest} more that cannot be offered",
-                tools.len()
-            )),
+            Ok((tools, None)) => Verdict::Good(format!("the server answers and has {} tools", tools.len())),
+            Ok((tools, Some(left_out))) => Verdict::Doubtful(format!("the server answers and has {} tools; {left_out}", tools.len())),
             Err(why) => Verdict::Bad(why.clone()),
         };
         let tools = tried.map(|(tools, _)| tools).unwrap_or_default();

@@ -103,12 +103,12 @@ async fn a_list_without_measure_is_refused() {
         long["description"] = "x".repeat(1 << 20).into();
         long
     };
-    played.offer(&(0..17).map(long).collect::<Vec<_>>());
+    played.offer(&(0..2).map(long).collect::<Vec<_>>());
     let servers = connected(&[played.by_command(&[])]).await;
     let health = servers.health().remove(0);
     assert_eq!(health.standing, ServerStanding::Lost);
     let message = health.message.unwrap();
-    assert!(message.contains("its list of tools has more than 16 MiB"), "{message}");
+    assert!(message.contains("its list of tools has more than 1 MiB"), "{message}");
     servers.stop().await;
 }
 
@@ -132,25 +132,6 @@ async fn a_server_that_is_away_says_so() {
         message.starts_with("not connected: ") && message.ends_with("; trying again"),
         "{message}"
     );
-    servers.stop().await;
-}
-
-/// F-T1, F-T3: an address that has forgotten our session is connected to anew, and no call is sent twice.
-#[tokio::test]
-async fn a_forgotten_session_is_begun_anew() {
-    let played = Played::new(&["note"]);
-    let http = PlayedHttp::start(&played).await;
-    let servers = connected(&[http.server(&[])]).await;
-    http.forget();
-    let first = told(call(&servers, "srv__note", text("one")).await);
-    assert!(first.contains("was not reached"), "{first}");
-    eventually("a second handshake", || async {
-        (played.heard("initialize").len() == 2).then_some(())
-    })
-    .await;
-    good(&servers).await;
-    assert_eq!(call(&servers, "srv__note", text("two")).await.unwrap().text, "noted");
-    assert_eq!(played.file("notes").unwrap(), "two\n");
     servers.stop().await;
 }
 

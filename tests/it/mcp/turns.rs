@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::fake_model::{call, say};
 use crate::support::people::rows;
 use crate::support::platform::On;
-use crate::support::played_mcp::{Played, tool};
+use crate::support::played_mcp::{Played, PlayedHttp, tool};
 use crate::support::scripts::{clarified, finished, in_order, planned};
 use crate::support::world::{GROUP, World};
 
@@ -156,5 +156,22 @@ async fn a_read_that_nobody_answered_is_a_failed_read() {
         .as_str()
         .unwrap();
     assert!(heard.contains("did not answer") && heard.contains("is not known"), "{heard}");
+    world.end().await;
+}
+
+/// Issue M, theme B, F15 of the peers: a session that is forgotten while a card waits costs no second approval: the call was never taken, and is sent over the next one.
+#[tokio::test]
+async fn an_approval_outlives_the_session() {
+    let played = Played::new(&["note"]);
+    let http = PlayedHttp::start(&played).await;
+    let script = in_order(vec![call_of("srv__note", "once"), say("好了")]);
+    let world = World::start(&[("TOOLS__MCP_SERVERS", &http.setting())], script).await;
+    world.say("ou_u1", "oc_c1", "做", GROUP).await;
+    let card = world.card_titled("oc_c1", "操作确认").await;
+    http.forget();
+    world.tap("ou_u1", "oc_c1", &card, "approve", None).await;
+    world.hears("oc_c1", "好了").await;
+    assert_eq!(played.file("notes").unwrap(), "once\n");
+    assert_eq!(actions(&world, "executed").await.len(), 1);
     world.end().await;
 }

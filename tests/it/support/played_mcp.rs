@@ -1,9 +1,9 @@
 //! A played MCP server: over the standard input and output of a real child process, and over real HTTP on loopback.
 //!
 //! Both keep what they are and what they heard in a folder: `tools.json` is what they offer, `heard.jsonl` every message that came,
-//! `notes` what calls of `note` wrote. What a tool does is known by its name.
+//! `notes` what calls of `note` wrote. What a tool does is known by its name, and in which ways the server is rude by other files there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File};
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -53,6 +53,17 @@ impl Played {
         let played = Self { folder };
         played.offer(&tools.iter().map(|name| tool(name)).collect::<Vec<_>>());
         played
+    }
+
+    /// Calls of this tool are answered with these bytes, in which `$ID` stands for the request's id: rudeness of any shape.
+    pub fn answer_with(&self, tool: &str, answer: impl AsRef<[u8]>) {
+        fs::write(self.folder.path().join(format!("answer-{tool}")), answer).unwrap();
+    }
+
+    /// Switches a rudeness on: `stateless` (with the one version that it speaks, without a handshake), `picky` (and refuses the first request by it), `old` (with the one version that its handshake takes), `cursor` (with "empty", "same" or "endless": pages without end), `dies`
+    /// (at its start, with these last words).
+    pub fn rude(&self, how: &str, words: &str) {
+        fs::write(self.folder.path().join(how), words).unwrap();
     }
 
     /// From the next list on it offers these.
@@ -122,8 +133,48 @@ enum Move {
     Pester(Value),
     /// Asks so often, each time when the last answer was taken; then answers.
     Greet(Value),
+    /// Answers with these bytes.
+    Raw(Vec<u8>),
     Nothing,
     Die,
+}
+
+/// The bytes that this tool is answered with, see [`Played::answer_with`].
+fn raw(folder: &Path, message: &Value) -> Option<Move> {
+    let tool = message["params"]["name"].as_str()?;
+    let answer = fs::read(folder.join(format!("answer-{tool}"))).ok()?;
+    let Some(at) = answer.windows(3).position(|part| part == b"$ID") else {
+        return Some(Move::Raw(answer));
+    };
+    let id = message["id"].to_string();
+    Some(Move::Raw([&answer[..at], id.as_bytes(), &answer[at + 3..]].concat()))
+}
+
+/// One page of the list, as rude as the file `cursor` says.
+fn page(folder: &Path, message: &Value) -> Value {
+    let tools: Vec<Value> = serde_json::from_slice(&fs::read(folder.join("tools.json")).unwrap()).unwrap();
+    let cursor = message["params"]["cursor"].as_str();
+    let number = cursor.and_then(|cursor| cursor.parse::<usize>().ok()).unwrap_or_default();
+    match fs::read_to_string(folder.join("cursor")).unwrap_or_default().as_str() {
+        // The whole list, and once more what is no page.
+        "empty" => json!({"tools": if cursor.is_none() { tools } else { Vec::new() }, "nextCursor": ""}),
+        "same" => json!({"tools": tools, "nextCursor": "again"}),
+        "endless" => json!({"tools": [tool(&format!("page{number}"))], "nextCursor": (number + 1).to_string()}),
+        // Two pages, so that the second is asked for.
+        _ if cursor.is_none() => json!({"tools": tools[..tools.len() / 2], "nextCursor": "2"}),
+        _ => json!({"tools": tools[tools.len() / 2..]}),
+    }
+}
+
+const OTHER_VERSION: i64 = -32022;
+
+/// What a server that speaks one version without a handshake says to a request that does not.
+fn stateless(folder: &Path, message: &Value) -> Option<Value> {
+    let spoken = fs::read_to_string(folder.join("stateless")).ok()?;
+    let version = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+    let refused = !message["id"].is_null() && (*version != spoken || fs::remove_file(folder.join("picky")).is_ok());
+    let error = json!({"code": OTHER_VERSION, "message": "Unsupported protocol version", "data": {"supported": [spoken]}});
+    refused.then(|| json!({"jsonrpc": "2.0", "id": message["id"], "error": error}))
 }
 
 /// The part that both transports share.
@@ -137,25 +188,27 @@ fn play(folder: &Path, message: &Value) -> Move {
         let mut notes = File::options().create(true).append(true).open(folder.join("notes")).unwrap();
         notes.write_all(format!("{text}\n").as_bytes()).unwrap();
     };
+    if let Some(refusal) = stateless(folder, message) {
+        return Move::Answer(refusal);
+    }
+    if let Some(rude) = raw(folder, message) {
+        return rude;
+    }
+    let old = fs::read_to_string(folder.join("old")).ok();
     match message["method"].as_str().unwrap_or_default() {
+        "initialize" if old.as_ref().is_some_and(|old| message["params"]["protocolVersion"] != **old) => {
+            let error = json!({"code": -32602, "message": "Unsupported protocol version", "data": {"supported": [old]}});
+            Move::Answer(json!({"jsonrpc": "2.0", "id": message["id"], "error": error}))
+        }
+        "server/discover" if folder.join("stateless").exists() => Move::Answer(answer(
+            json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "private"}),
+        )),
         "initialize" => Move::Answer(answer(json!({
             "protocolVersion": message["params"]["protocolVersion"],
             "capabilities": {"tools": {"listChanged": true}},
             "serverInfo": {"name": "played", "version": "1"},
         }))),
-        "tools/list" => {
-            let tools: Vec<Value> = serde_json::from_slice(&fs::read(folder.join("tools.json")).unwrap()).unwrap();
-            // Two pages, so that the second is asked for.
-            let (page, next) = match message["params"]["cursor"].as_str() {
-                None => (&tools[..tools.len() / 2], Some("2")),
-                Some(_) => (&tools[tools.len() / 2..], None),
-            };
-            let mut result = json!({"tools": page});
-            if let Some(next) = next {
-                result["nextCursor"] = next.into();
-            }
-            Move::Answer(answer(result))
-        }
+        "tools/list" => Move::Answer(answer(page(folder, message))),
         "tools/call" => match message["params"]["name"].as_str().unwrap_or_default() {
             "echo" => Move::Answer(said(&format!("echo {text}"))),
             "note" => {
@@ -212,6 +265,10 @@ pub fn speak() {
     #[expect(clippy::zombie_processes, reason = "what becomes of it is what is tested")]
     let helper = std::process::Command::new("/bin/sleep").arg("600").spawn().unwrap();
     fs::write(folder.join("pids"), format!("{}\n{}\n", std::process::id(), helper.id())).unwrap();
+    if let Ok(words) = fs::read_to_string(folder.join("dies")) {
+        eprintln!("{words}");
+        std::process::exit(1);
+    }
     let mut out = std::io::stdout();
     out.write_all(b"\nserver ready\n").unwrap();
     eprintln!("its own log");
@@ -219,6 +276,11 @@ pub fn speak() {
     while let Some(line) = lines.next() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
         let said = match play(folder, &message) {
+            Move::Raw(answer) => {
+                out.write_all(&[&answer[..], b"\n"].concat()).unwrap();
+                out.flush().unwrap();
+                continue;
+            }
             Move::Answer(answer) => format!("{answer}\n"),
             Move::Announce(answer) => format!("{answer}\n{CHANGED}\n"),
             Move::Pester(answer) => {
@@ -254,6 +316,12 @@ struct Http {
     /// The session that is good.
     session: AtomicU64,
     news: broadcast::Sender<()>,
+    /// How a session that is not good is answered.
+    lost: Mutex<(u16, String)>,
+    /// How the next calls are answered, instead of being carried out.
+    refusals: Mutex<VecDeque<(u16, String)>>,
+    /// Seconds after which it has time again, it says.
+    pause: AtomicU64,
     /// Values of `x-token` that came, by method.
     tokens: Mutex<Vec<String>>,
 }
@@ -266,6 +334,9 @@ impl PlayedHttp {
             folder: played.folder.path().to_owned(),
             session: AtomicU64::new(1),
             news: broadcast::channel(16).0,
+            lost: Mutex::new((404, String::new())),
+            refusals: Mutex::default(),
+            pause: AtomicU64::default(),
             tokens: Mutex::default(),
         });
         let router = Router::new().route("/mcp", any(http)).with_state(Arc::clone(&state));
@@ -290,6 +361,27 @@ impl PlayedHttp {
         self.state.session.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Forgets its session, and says so with this status and body.
+    pub fn forget_with(&self, status: u16, body: &str) {
+        *self.state.lost.lock().unwrap() = (status, body.to_owned());
+        self.forget();
+    }
+
+    /// Refuses the next call with this status and body; it does not carry it out.
+    pub fn refuse(&self, status: u16, body: &str) {
+        self.state.refusals.lock().unwrap().push_back((status, body.to_owned()));
+    }
+
+    /// From now on its refusals say that it has time again after so many seconds.
+    pub fn busy_for(&self, seconds: u64) {
+        self.state.pause.store(seconds, Ordering::SeqCst);
+    }
+
+    /// The server as a setting.
+    pub fn setting(&self) -> String {
+        json!([{"name": "srv", "url": self.url}]).to_string()
+    }
+
     /// What `x-token` was in each request.
     pub fn tokens(&self) -> Vec<String> {
         self.state.tokens.lock().unwrap().clone()
@@ -302,14 +394,40 @@ impl Drop for PlayedHttp {
     }
 }
 
+/// JSON with a status, and the end of the connection. A server that has no time says for how long.
+fn told(status: u16, body: String, pause: &AtomicU64) -> Response {
+    let pause = pause.load(Ordering::SeqCst).to_string();
+    let headers = [
+        ("content-type", "application/json"),
+        ("retry-after", pause.as_str()),
+        ("connection", "close"),
+    ];
+    (StatusCode::from_u16(status).unwrap(), headers, body).into_response()
+}
+
 async fn http(State(state): State<Arc<Http>>, method: axum::http::Method, headers: HeaderMap, body: Bytes) -> Response {
     let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
     state.tokens.lock().unwrap().push(header("x-token").unwrap_or_default());
     let session = state.session.load(Ordering::SeqCst).to_string();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let begins = message["method"] == "initialize";
-    if !begins && header("mcp-session-id").as_ref() != Some(&session) {
-        return StatusCode::NOT_FOUND.into_response();
+    let stateless = state.folder.join("stateless").exists();
+    if stateless {
+        let meant = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
+            .as_str()
+            .map(str::to_owned);
+        let same = header("mcp-method").as_deref() == message["method"].as_str() && header("mcp-protocol-version") == meant;
+        if !same && !begins {
+            return StatusCode::BAD_REQUEST.into_response();
+        }
+    } else if !begins && header("mcp-session-id").as_ref() != Some(&session) {
+        let (status, body) = state.lost.lock().unwrap().clone();
+        return told(status, body.replace("$ID", &message["id"].to_string()), &state.pause);
+    }
+    if message["method"] == "tools/call"
+        && let Some((status, body)) = state.refusals.lock().unwrap().pop_front()
+    {
+        return told(status, body.replace("$ID", &message["id"].to_string()), &state.pause);
     }
     match method.as_str() {
         "GET" => {
@@ -320,6 +438,10 @@ async fn http(State(state): State<Arc<Http>>, method: axum::http::Method, header
             ([("content-type", "text/event-stream")], Body::from_stream(news)).into_response()
         }
         "POST" => match play(&state.folder, &message) {
+            Move::Raw(answer) => ([("content-type", "application/json")], answer).into_response(),
+            Move::Answer(answer) if answer["error"]["code"] == OTHER_VERSION => {
+                (StatusCode::BAD_REQUEST, axum::Json(answer)).into_response()
+            }
             Move::Answer(answer) if begins => ([("mcp-session-id", session)], axum::Json(answer)).into_response(),
             // One kind of answer as a stream.
             Move::Answer(answer) if message["params"]["name"] == "echo" => {

@@ -168,7 +168,8 @@ pub struct ServerHealth {
     pub name: String,
     /// In one word.
     pub standing: ServerStanding,
-    /// In a sentence for the admin, without secrets and without words of the server.
+    /// In a sentence for the admin, without secrets. Of the server's words only names of its tools and what it wrote last before it ended, made
+    /// harmless and short.
     pub message: Option<String>,
 }
 

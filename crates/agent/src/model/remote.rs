@@ -17,8 +17,9 @@ use super::dialect::{self, Assembly, Dialect, Target};
 use super::manner::{self, Asking, Manner};
 use super::refusal;
 use super::retry::{self, Failure, RetryDecision, TRIES};
-use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, sse};
+use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer};
 use super::{ModelLive, Provider};
+use crate::sse;
 
 /// An answer may be this long on the wire; a longer one is dropped unread.
 const MAX_ANSWER_BYTES: usize = 10 << 20;

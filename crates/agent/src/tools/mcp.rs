@@ -8,8 +8,11 @@ mod answer;
 mod child;
 mod definition;
 mod link;
+mod listing;
+mod schema;
 mod settings;
 mod tool;
+mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,9 +29,10 @@ use tracing::{info, warn};
 
 use self::definition::OfferedTool;
 use self::link::Link;
+use self::listing::{Listed, pair, usable};
 use self::tool::{Absent, McpTool};
 use super::{BoxFuture, Tool};
-use crate::domain::{Definition, Definitions, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
+use crate::domain::{Definitions, ServerHealth, ServerStanding, ToolSpec, confirmation_of};
 pub use settings::{McpReach, McpServer};
 
 /// Work waits this long after the start for servers that have not connected yet.
@@ -47,13 +51,10 @@ const CALM: Duration = Duration::from_millis(200);
 const PAUSES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(30)];
 /// A connection that lasted so long was a good one.
 const STEADY: Duration = Duration::from_secs(30);
+/// A call waits so long for a server that is being connected to again.
+const RETURN: Duration = Duration::from_secs(5);
 /// For ending all servers.
 const FAREWELL: Duration = Duration::from_secs(4);
-/// Tools of one server; what is beyond is left out.
-const MAX_TOOLS: usize = 128;
-/// Reasons why tools cannot be offered that one line of the log holds.
-const MAX_FAULTS: usize = 16;
-
 /// Keeps which definitions an admin has confirmed. A trait, because tools know no ledger.
 pub trait Pins: Send + Sync + fmt::Debug {
     /// Compares what `server` offers with what is confirmed (all of it, when the server was never seen) and notes what is not.
@@ -94,6 +95,8 @@ struct Server {
     config: McpServer,
     folder: Option<PathBuf>,
     now: Mutex<ServerState>,
+    /// Rings when there is another connection.
+    returned: Notify,
     /// The first try to connect has come to its end.
     settled: CancellationToken,
 }
@@ -105,8 +108,8 @@ struct ServerState {
     tools: Vec<OfferedTool>,
     /// What an admin has to confirm.
     waiting: Definitions,
-    /// How many tools cannot be offered.
-    unusable: usize,
+    /// How many tools cannot be offered, and why.
+    left_out: Option<String>,
     /// Why it is not connected.
     problem: Option<String>,
 }
@@ -136,6 +139,7 @@ impl Servers {
                 config: config.clone(),
                 folder: folder.map(Path::to_path_buf),
                 now: Mutex::default(),
+                returned: Notify::new(),
                 settled: CancellationToken::new(),
             })
         };
@@ -218,16 +222,32 @@ impl Server {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection.
+    /// The connection. One that is being made anew is waited for.
     ///
     /// # Errors
     /// There is none, in words for the model.
-    fn peer(&self) -> Result<link::Peer, String> {
-        let name = &self.config.name;
-        let peer = self.now().peer.clone();
-        peer.ok_or_else(|| {
+    async fn peer(&self) -> Result<link::Peer, String> {
+        let there = async {
+            loop {
+                let mut returned = std::pin::pin!(self.returned.notified());
+                // From here on none is missed.
+                returned.as_mut().enable();
+                let peer = self.now().peer.clone();
+                match peer.filter(link::Peer::is_good) {
+                    Some(peer) => return peer,
+                    None => returned.await,
+                }
+            }
+        };
+        timeout(RETURN, there).await.map_err(|_| {
+            let name = &self.config.name;
             format!("the MCP server {name} is not connected now; nothing was sent to it. Try again later, or go on without it")
         })
+    }
+
+    /// Is this tool still on offer as it was?
+    fn still_offers(&self, tool: &OfferedTool) -> bool {
+        self.now().tools.contains(tool)
     }
 
     /// Why a tool with one of our names is not on offer.
@@ -256,24 +276,10 @@ impl Server {
             _ if elsewhere => told(ServerStanding::Good, String::from("connected by processes with the role workers")),
             Some(why) => told(ServerStanding::Lost, format!("not connected: {why}; trying again")),
             None if now.peer.is_none() => told(ServerStanding::Partly, String::from("not connected yet")),
-            None if !now.waiting.is_empty() => {
-                let names: Vec<&str> = now.waiting.keys().map(String::as_str).take(5).collect();
-                let more = if now.waiting.len() > names.len() { ", …" } else { "" };
-                let confirmation = confirmation_of(&now.waiting);
-                told(
-                    ServerStanding::Partly,
-                    format!(
-                        "{} of its tools disabled, new or changed since they were confirmed: {}{more}; see `countersign mcp list` ({confirmation})",
-                        now.waiting.len(),
-                        names.join(", ")
-                    ),
-                )
-            }
-            None if now.unusable > 0 => told(
-                ServerStanding::Partly,
-                format!("{} of its tools cannot be offered; the log says why", now.unusable),
-            ),
-            None => told(ServerStanding::Good, format!("{} tools", now.tools.len())),
+            None => match now.to_be_looked_at() {
+                Some(what) => told(ServerStanding::Partly, what),
+                None => told(ServerStanding::Good, format!("{} tools", now.tools.len())),
+            },
         };
         ServerHealth {
             name: self.config.name.clone(),
@@ -289,8 +295,8 @@ impl Server {
         now.problem = Some(why.to_owned());
     }
 
-    fn offer(&self, peer: &link::Peer, listed: &[OfferedTool], unusable: usize, confirmed: &BTreeSet<String>) {
-        let (tools, waiting): (Vec<&OfferedTool>, Vec<&OfferedTool>) = listed.iter().partition(|tool| confirmed.contains(&tool.raw));
+    fn offer(&self, peer: &link::Peer, listed: &Listed, confirmed: &BTreeSet<String>) {
+        let (tools, waiting): (Vec<&OfferedTool>, Vec<&OfferedTool>) = listed.tools.iter().partition(|tool| confirmed.contains(&tool.raw));
         let waiting: Definitions = waiting.into_iter().map(pair).collect();
         let mut now = self.now();
         if now.peer.is_none() || waiting != now.waiting || tools.len() != now.tools.len() {
@@ -306,20 +312,39 @@ impl Server {
             peer: Some(peer.clone()),
             tools: tools.into_iter().cloned().collect(),
             waiting,
-            unusable,
+            left_out: listed.left_out.clone(),
             problem: None,
         };
+        drop(now);
+        self.returned.notify_waiters();
     }
 }
 
-fn pair(tool: &OfferedTool) -> (String, Definition) {
-    (tool.raw.clone(), tool.definition.clone())
+impl ServerState {
+    /// What of a connected server an admin should look at.
+    fn to_be_looked_at(&self) -> Option<String> {
+        let disabled = (!self.waiting.is_empty()).then(|| {
+            let names: Vec<&str> = self.waiting.keys().map(String::as_str).take(5).collect();
+            let more = if self.waiting.len() > names.len() { ", …" } else { "" };
+            format!(
+                "{} of its tools disabled, new or changed since they were confirmed: {}{more}; see `countersign mcp list` ({})",
+                self.waiting.len(),
+                names.join(", "),
+                confirmation_of(&self.waiting)
+            )
+        });
+        let parts: Vec<String> = disabled.into_iter().chain(self.left_out.clone()).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
 }
 
 /// Connects, and connects again.
 async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken) {
     let mut pause = PAUSES[0];
     while !stop.is_cancelled() {
+        // A list came: only then a forgotten session is no reason to wait before there is another one.
+        let mut listed = false;
+        let mut forgotten = false;
         let began = Instant::now();
         let changed = Arc::new(Notify::new());
         let opened = tokio::select! {
@@ -329,12 +354,13 @@ async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken)
         let why = match opened {
             Ok(link) => {
                 let ended = tokio::select! {
-                    why = serve(&server, &link, &*pins, &changed) => Some(why),
+                    why = serve(&server, &link, &*pins, &changed, &mut listed) => Some(why),
                     () = stop.cancelled() => None,
                 };
                 if let Some(why) = &ended {
                     server.lost(why);
                 }
+                forgotten = link.is_forgotten();
                 link.end().await;
                 ended
             }
@@ -347,6 +373,9 @@ async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken)
         if began.elapsed() > STEADY {
             pause = PAUSES[0];
         }
+        if forgotten && listed {
+            continue;
+        }
         tokio::select! {
             () = sleep(pause) => (),
             () = stop.cancelled() => break,
@@ -357,24 +386,24 @@ async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken)
 }
 
 /// Keeps what is offered true until the connection ends; why it did.
-async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify) -> String {
+async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify, came: &mut bool) -> String {
     loop {
         let listed = tokio::select! {
             listed = list(link) => listed,
-            () = link.closed() => return String::from("the connection ended"),
+            why = link.closed() => return why,
         };
         let listed = match listed {
-            Ok(listed) => listed,
+            Ok(listed) => usable(&server.config, &listed, link.peer().wants_headers()),
             Err(why) => return why,
         };
-        let (tools, unusable) = usable(&server.config, &listed);
-        let found: Definitions = tools.iter().map(pair).collect();
+        *came = true;
+        let found = listed.definitions();
         let again = Instant::now() + RELIST;
         let mut fresh = true;
         while Instant::now() < again {
             match pins.compare(&server.config.name, &found, fresh).await {
                 Ok(confirmed) => {
-                    server.offer(&link.peer(), &tools, unusable, &confirmed);
+                    server.offer(&link.peer(), &listed, &confirmed);
                     server.settled.cancel();
                     fresh = false;
                 }
@@ -385,7 +414,7 @@ async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify) 
                 ),
             }
             tokio::select! {
-                () = link.closed() => return String::from("the connection ended"),
+                why = link.closed() => return why,
                 () = changed.notified() => {
                     sleep(CALM).await;
                     break;
@@ -396,39 +425,18 @@ async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify) 
     }
 }
 
-/// What of a list can be offered, each name once, and how much cannot.
-fn usable(server: &McpServer, listed: &[serde_json::Value]) -> (Vec<OfferedTool>, usize) {
-    let mut tools: Vec<OfferedTool> = Vec::new();
-    let mut faults = Vec::new();
-    for tool in listed {
-        match definition::read(server, tool) {
-            Ok(_) if tools.len() == MAX_TOOLS => faults.push(format!("there are more than {MAX_TOOLS}")),
-            Ok(tool) if tools.iter().any(|known| known.raw == tool.raw || known.spec.name == tool.spec.name) => {
-                faults.push(format!("{} is there twice", tool.raw));
-            }
-            Ok(tool) => tools.push(tool),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    let unusable = faults.len();
-    if unusable > 0 {
-        faults.truncate(MAX_FAULTS);
-        warn!(server = server.name, unusable, ?faults, "tools of an MCP server cannot be offered");
-    }
-    (tools, unusable)
-}
-
-/// Connects once and lists: names of what the server would offer, in its order, and how many of its tools could not be offered. For trying a configuration, with
+/// Connects once and lists: names of what the server would offer, in its order, and how much could not be offered and why. For trying a configuration, with
 /// the time limits of [`Servers`]: up to 60 s for a connection (a server may have to be downloaded first), 20 s for the list.
 ///
 /// # Errors
 /// It cannot be reached or gives no list, and why.
-pub async fn try_server(server: &McpServer, folder: Option<&Path>) -> Result<(Vec<String>, usize), String> {
+pub async fn try_server(server: &McpServer, folder: Option<&Path>) -> Result<(Vec<String>, Option<String>), String> {
     let link = connect(server, folder, Arc::default()).await?;
     let listed = list(&link).await;
+    let headers = link.peer().wants_headers();
     link.end().await;
-    let (tools, unusable) = usable(server, &listed?);
-    Ok((tools.into_iter().map(|tool| tool.spec.name).collect(), unusable))
+    let listed = usable(server, &listed?, headers);
+    Ok((listed.tools.into_iter().map(|tool| tool.spec.name).collect(), listed.left_out))
 }
 
 async fn connect(server: &McpServer, folder: Option<&Path>, changed: Arc<Notify>) -> Result<Link, String> {

@@ -1,6 +1,6 @@
-//! A call's result as the model hears it: text as it is, structured content as JSON, anything else described.
+//! A call's result as the model hears it: text as it is, structured content as JSON, pictures and sound described, any other shape as JSON.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::domain::foreign::mark_controls;
 use crate::tools::{MAX_OUTPUT_BYTES, ToolError, ToolOutput};
@@ -8,31 +8,70 @@ use crate::tools::{MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 /// Of the output, for saying that it was cut.
 const ROOM_FOR_NOTE: usize = 128;
 
-/// From a `tools/call` result, as JSON of the protocol.
+/// What a result says when it holds nothing.
+const NOTHING: &str = "no output";
+
+/// From a `tools/call` result of any shape: that there is one means that the call was carried out.
 ///
 /// # Errors
-/// The server says that the call failed.
+/// The server says that the call failed, or that it waits for more than the call brought.
 pub(super) fn read(result: &Value) -> Result<ToolOutput, ToolError> {
-    let mut parts: Vec<String> = Vec::new();
-    let items = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut texts = items.iter().filter_map(|item| item["text"].as_str());
-    let structured = &result["structuredContent"];
-    // Servers send the same as text, too, for clients that know no other.
-    let told = structured.is_null() || texts.any(|text| says(text, structured));
-    parts.extend(items.iter().map(part));
-    if !told {
-        parts.push(structured.to_string());
+    let failed = |why: String| Err(ToolError::TellModel(why));
+    if result["resultType"] == "input_required" {
+        return failed(String::from(
+            "the call is not done: the server asks for input that it does not get here",
+        ));
     }
-    let whole = mark_controls(&parts.join("\n"));
-    let (text, truncated) = cut(whole);
+    let (text, truncated) = cut(mark_controls(&told(result)));
     match result["isError"] == true {
-        true if text.trim().is_empty() => Err(ToolError::TellModel(String::from("the call failed; the server does not say why"))),
-        true => Err(ToolError::TellModel(text)),
+        true if text.trim().is_empty() => failed(String::from("the call failed; the server does not say why")),
+        true => failed(text),
         false => Ok(ToolOutput {
             text,
             truncated,
             ..ToolOutput::default()
         }),
+    }
+}
+
+fn told(result: &Value) -> String {
+    let Some(items) = result["content"].as_array() else {
+        return rest(result).unwrap_or_default();
+    };
+    let mut parts: Vec<String> = items.iter().map(part).collect();
+    let structured = &result["structuredContent"];
+    // Servers send the same as text, too, for clients that know no other.
+    let mut texts = items.iter().filter_map(|item| item["text"].as_str());
+    if !structured.is_null() && !texts.any(|text| says(text, structured)) {
+        parts.push(structured.to_string());
+    }
+    if parts.is_empty() {
+        parts.extend(rest(result));
+    }
+    parts.join("\n")
+}
+
+/// What a result says in members that the protocol does not know, as JSON. Of a failed one nothing is said when there are none.
+fn rest(result: &Value) -> Option<String> {
+    let Value::Object(members) = result else {
+        return Some(match result {
+            Value::Null => NOTHING.to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+    };
+    let mut members = members.clone();
+    let failed = members.remove("isError") == Some(Value::Bool(true));
+    members.retain(|name, value| match name.as_str() {
+        "_meta" | "resultType" => false,
+        "content" => *value != json!([]),
+        _ => true,
+    });
+    match members.len() {
+        0 if failed => None,
+        0 => Some(NOTHING.to_owned()),
+        1 if members.contains_key("structuredContent") => Some(members["structuredContent"].to_string()),
+        _ => Some(Value::Object(members).to_string()),
     }
 }
 
@@ -64,6 +103,7 @@ fn part(item: &Value) -> String {
             }
         }
         "resource_link" => format!("[link to resource {} {}]", word(&item["uri"]), word(&item["name"])),
+        "" => item["text"].as_str().map_or_else(|| item.to_string(), str::to_owned),
         other => format!("[{other}: not shown]"),
     }
 }
@@ -83,8 +123,6 @@ fn cut(text: String) -> (String, bool) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn said(result: &Value) -> String {
@@ -96,7 +134,7 @@ mod tests {
     fn every_kind_of_content_is_told() {
         let text = |text: &str| json!({"type": "text", "text": text});
         assert_eq!(said(&json!({"content": [text("一"), text("two\u{7}")]})), "一\ntwo\u{fffd}");
-        assert_eq!(said(&json!({"content": []})), "");
+        assert_eq!(said(&json!({"content": []})), "no output");
         let structured = json!({"sum": 3, "of": [1, 2]});
         assert_eq!(
             said(&json!({"content": [], "structuredContent": structured})),
@@ -118,6 +156,37 @@ mod tests {
             "[image image/png, 6 bytes: not shown]\n[audio audio/wav, 3 bytes: not shown]\n[resource file:///a]\ninside\n\
              [resource file:///b x/y, 3 bytes: not shown]\n[link to resource file:///c C]\n[hologram: not shown]"
         );
+    }
+
+    /// Issue M, theme B, F2: a result of any shape is the result of a call that was carried out.
+    #[test]
+    fn results_of_any_shape_are_told() {
+        for (result, words) in [
+            (json!({}), "no output"),
+            (json!(null), "no output"),
+            (json!({"content": [], "isError": false, "_meta": {"x": 1}}), "no output"),
+            (
+                json!({"success": true, "message_id": "m-17"}),
+                r#"{"message_id":"m-17","success":true}"#,
+            ),
+            (json!({"content": "text"}), r#"{"content":"text"}"#),
+            (json!({"content": null}), r#"{"content":null}"#),
+            (json!({"content": [], "id": 7}), r#"{"id":7}"#),
+            (json!({"structuredContent": {"a": 1}}), r#"{"a":1}"#),
+            (
+                json!({"content": ["plain", {"text": "untyped"}, {"x": 1}, 5]}),
+                "\"plain\"\nuntyped\n{\"x\":1}\n5",
+            ),
+            (json!("done"), "done"),
+            (json!([1, "a"]), r#"[1,"a"]"#),
+            (json!(true), "true"),
+        ] {
+            assert_eq!(said(&result), words, "{result}");
+        }
+        let asks = json!({"resultType": "input_required", "inputRequests": {}});
+        assert!(matches!(read(&asks), Err(ToolError::TellModel(why)) if why.contains("asks for input")));
+        let odd = json!({"isError": true, "reason": "full"});
+        assert!(matches!(read(&odd), Err(ToolError::TellModel(why)) if why == r#"{"reason":"full"}"#));
     }
 
     /// F-T2: a huge result keeps its first lines and says how long it was; an error of the server's is a failed call.

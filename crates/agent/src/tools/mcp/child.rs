@@ -1,16 +1,15 @@
 //! A server that is a child process: started with nothing of ours around it, ended whole with its connection, and with us.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::pin::Pin;
 use std::process::Stdio;
-use std::task::{Context, Poll, ready};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
-use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
+use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
@@ -20,10 +19,17 @@ use tracing::debug;
 use crate::domain::visible;
 use crate::tools::group::Group;
 
-/// Bytes of one message of a server.
-pub(super) const MAX_MESSAGE: usize = 16 << 20;
 /// Bytes of a line of the server's own log that are kept.
 const MAX_LOG_LINE: usize = 1000;
+/// Its last lines that are told when it ends, and characters of each.
+const LAST_LINES: usize = 3;
+const MAX_LAST_LINE: usize = 200;
+/// For what it had written before it ended.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// Bytes of a line of a variable's value that is taken out of these lines: a shorter one says nothing.
+const MIN_SECRET: usize = 4;
+/// Bytes by which a secret is known whose end is missing.
+const MAX_BEGINNING: usize = 32;
 /// Between the end of its input, the request to end, and the kill.
 const GRACE: Duration = Duration::from_secs(1);
 /// Stands in the server's group and kills it when our end of its input closes: also when we are killed.
@@ -36,6 +42,7 @@ pub(super) struct Child {
     group: Group,
     leader: tokio::process::Child,
     ended: CancellationToken,
+    log: Arc<Log>,
     /// Ends the group with us. Its input is held open here.
     _guard: tokio::process::Child,
 }
@@ -49,7 +56,7 @@ impl Child {
         command: &[String],
         env: &BTreeMap<String, SecretString>,
         folder: Option<&Path>,
-    ) -> Result<(Self, Messages<ChildStdout>, ChildStdin), String> {
+    ) -> Result<(Self, ChildStdout, ChildStdin), String> {
         let (program, arguments) = command.split_first().ok_or("its command is empty")?;
         let failed = |error: io::Error| format!("its command {program:?} cannot be started: {error}");
         let broken = || format!("its command {program:?} cannot be started: it has no pipes");
@@ -79,10 +86,15 @@ impl Child {
             .stderr(Stdio::null())
             .spawn()
             .map_err(failed)?;
-        let (Some(input), Some(output), Some(log)) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take()) else {
+        let (Some(input), Some(output), Some(errors)) = (leader.stdin.take(), leader.stdout.take(), leader.stderr.take()) else {
             return Err(broken());
         };
-        tokio::spawn(follow(log, program.clone()));
+        let log = Arc::new(Log {
+            program: program.clone(),
+            secrets: env.values().cloned().collect(),
+            ..Log::default()
+        });
+        tokio::spawn(follow(errors, Arc::clone(&log)));
         // Its end is not the end of its output: what it has started may hold that open.
         let ended = CancellationToken::new();
         let (leader_ended, told) = (group.leader_ended(children), ended.clone());
@@ -94,14 +106,28 @@ impl Child {
             group,
             leader,
             ended,
+            log,
             _guard: guard,
         };
-        Ok((child, Messages::of(output), input))
+        Ok((child, output, input))
     }
 
     /// Comes back once the program itself has ended, whatever of its group goes on.
     pub(super) async fn ended(&self) {
         self.ended.cancelled().await;
+    }
+
+    /// What it wrote last for people, without our secrets, as the end of a sentence.
+    pub(super) async fn last_words(&self) -> String {
+        let _ = timeout(LAST_WORDS, self.log.whole.cancelled()).await;
+        let last = self.log.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match last.is_empty() {
+            true => String::new(),
+            false => format!(
+                " (its last words: {})",
+                last.iter().map(String::as_str).collect::<Vec<_>>().join(" / ")
+            ),
+        }
     }
 
     /// Waits for its end, after its input was closed, and helps if need be.
@@ -116,14 +142,56 @@ impl Child {
     }
 }
 
-/// What the server writes for people. Only who asks for it sees it: it may hold anything.
-async fn follow(mut log: ChildStderr, program: String) {
+/// What the server writes for people.
+#[derive(Debug, Default)]
+struct Log {
+    program: String,
+    secrets: Vec<SecretString>,
+    last: Mutex<VecDeque<String>>,
+    /// Nothing more will come.
+    whole: CancellationToken,
+}
+
+impl Log {
+    /// All of it is seen only by who asks for it: it may hold anything.
+    fn line(&self, line: &[u8]) {
+        let text = visible(&String::from_utf8_lossy(line));
+        debug!(program = self.program, line = text, "an MCP server says");
+        let mut text = text.trim().to_owned();
+        for secret in self.secrets.iter().flat_map(|value| value.expose_secret().lines()) {
+            mask(&mut text, secret.trim());
+        }
+        if text.is_empty() {
+            return;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.push_back(text.chars().take(MAX_LAST_LINE).collect());
+        if last.len() > LAST_LINES {
+            last.pop_front();
+        }
+    }
+}
+
+/// Takes a line of a secret out. The beginning of a long one may be all of it that is kept.
+fn mask(text: &mut String, secret: &str) {
+    if secret.len() < MIN_SECRET {
+        return;
+    }
+    *text = text.replace(secret, "***");
+    let beginning = &secret[..secret.floor_char_boundary(MAX_BEGINNING)];
+    if let Some(at) = text.find(beginning) {
+        text.truncate(at);
+        text.push_str("***");
+    }
+}
+
+async fn follow(mut errors: ChildStderr, log: Arc<Log>) {
     let (mut piece, mut line) = (vec![0; 8 << 10], Vec::new());
-    while let Ok(length @ 1..) = log.read(&mut piece).await {
+    while let Ok(length @ 1..) = errors.read(&mut piece).await {
         for byte in &piece[..length] {
             match byte {
                 b'\n' => {
-                    debug!(program, line = visible(&String::from_utf8_lossy(&line)), "an MCP server says");
+                    log.line(&line);
                     line.clear();
                 }
                 byte if line.len() < MAX_LOG_LINE => line.push(*byte),
@@ -131,39 +199,8 @@ async fn follow(mut log: ChildStderr, program: String) {
             }
         }
     }
-}
-
-/// An output of lines, none of them longer than [`MAX_MESSAGE`]: a longer one is an error, so that it is not kept in memory.
-#[derive(Debug)]
-pub(super) struct Messages<R> {
-    output: R,
-    line: usize,
-}
-
-impl<R> Messages<R> {
-    fn of(output: R) -> Self {
-        Self { output, line: 0 }
-    }
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for Messages<R> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.output).poll_read(context, buffer))?;
-        let read = &buffer.filled()[before..];
-        self.line = match read.iter().rposition(|byte| *byte == b'\n') {
-            Some(at) => read.len() - at - 1,
-            None => self.line + read.len(),
-        };
-        match self.line > MAX_MESSAGE {
-            true => {
-                // The reader was promised that an error comes alone.
-                buffer.set_filled(before);
-                Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long")))
-            }
-            false => Poll::Ready(Ok(())),
-        }
-    }
+    log.line(&line);
+    log.whole.cancel();
 }
 
 /// The variables that a child process needs to find programs and its home: `PATH` and `HOME`, as this process has them.
@@ -176,18 +213,22 @@ fn inherited() -> Vec<(&'static str, OsString)> {
 mod tests {
     use super::*;
 
-    /// F-T2: lines pass as they are however many there are; one without an end is an error before it fills the memory.
-    #[tokio::test]
-    async fn a_message_without_end_is_an_error() {
-        let many = "x".repeat(1 << 20) + "\n";
-        let many = many.repeat(20);
-        let mut read = Vec::new();
-        Messages::of(many.as_bytes()).read_to_end(&mut read).await.unwrap();
-        assert_eq!(read.len(), many.len());
-        let endless = tokio::io::repeat(b'x');
-        let mut read = Vec::new();
-        let error = Messages::of(endless).read_to_end(&mut read).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        assert!(read.len() <= 3 * MAX_MESSAGE, "{}", read.len());
+    /// Issue M, theme B, F11 of the peers: last words hold no value of a variable: not one of several lines, nor the beginning of a long one.
+    #[test]
+    fn last_words_hold_no_secrets() {
+        let long = "k".repeat(2 * MAX_LOG_LINE);
+        let log = Log {
+            secrets: ["hunter22", "-----BEGIN\nAbCdEf\n-----END", &long].map(SecretString::from).to_vec(),
+            ..Log::default()
+        };
+        for line in [
+            "login hunter22 failed, hunter22",
+            "AbCdEf",
+            &format!("token {}", &long[..MAX_LOG_LINE - 6]),
+        ] {
+            log.line(line.as_bytes());
+        }
+        let last = log.last.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(*last, ["login *** failed, ***", "***", "token ***"]);
     }
 }

@@ -5,6 +5,8 @@
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use super::schema;
+use super::wire::Marked;
 use crate::domain::{Definition, EffectClass, Scope, ToolSpec, visible};
 use crate::tools::McpServer;
 
@@ -27,36 +29,42 @@ pub(super) struct OfferedTool {
     pub(super) spec: ToolSpec,
     /// As it is compared with what is confirmed.
     pub(super) definition: Definition,
+    /// Arguments that the server wants in headers, too.
+    pub(super) marked: Vec<Marked>,
 }
 
 /// One tool of a server's list, as JSON of the protocol. Its fault, if it cannot be offered.
 pub(super) fn read(server: &McpServer, tool: &Value) -> Result<OfferedTool, String> {
     let raw = tool["name"].as_str().unwrap_or_default();
     if raw.is_empty() || raw.len() > MAX_RAW_NAME || visible(raw) != raw || raw.contains(char::is_whitespace) {
-        return Err(String::from("a tool without a usable name"));
+        return Err(format!("a tool without a usable name: \"{}\"", quoted(raw)));
     }
     let refuse = |why: &str| Err(format!("{raw}: {why}"));
     let Value::Object(schema) = &tool["inputSchema"] else {
         return refuse("its arguments have no schema");
     };
-    if schema.get("type").is_some_and(|kind| kind != "object") {
+    if schema.get("type").is_some_and(|kind| !may_be_object(kind)) {
         return refuse("its arguments are no object");
-    }
-    let names = schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
-    if let Some(name) = names.into_iter().find(|name| !is_plain(name)) {
-        return refuse(&format!("it has an argument that models cannot be offered: {}", quoted(name)));
     }
     let description = tool["description"].as_str().unwrap_or_default();
     let destructive = tool["annotations"]["destructiveHint"] == true;
     let digest = digest(raw, description, &tool["inputSchema"], destructive);
-    let mut parameters = schema.clone();
-    parameters.insert(String::from("type"), Value::from("object"));
-    // Which draft it follows helps no model, and some providers refuse to hear it.
-    parameters.remove("$schema");
-    let whole = Value::Object(parameters);
-    let mut parameters = whole.clone();
-    if let Some(fault) = fault(&mut parameters, &whole) {
+    let mut parameters = tool["inputSchema"].clone();
+    if let Some(fault) = fault(&mut parameters, &tool["inputSchema"]) {
         return refuse(&fault);
+    }
+    let parameters = parameters.as_object().map(schema::fit).unwrap_or_default();
+    let names = parameters
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flat_map(Map::keys);
+    if let Some(name) = names.into_iter().find(|name| !is_plain(name)) {
+        return refuse(&format!("it has an argument that models cannot be offered: {}", quoted(name)));
+    }
+    let parameters = Value::Object(parameters);
+    if let Some(to) = schema::dangling(&parameters, &parameters) {
+        return refuse(&format!("its schema refers to {}, which cannot be offered", quoted(to)));
     }
     if parameters.to_string().len() > MAX_SCHEMA {
         return refuse("its schema is too long");
@@ -74,6 +82,7 @@ pub(super) fn read(server: &McpServer, tool: &Value) -> Result<OfferedTool, Stri
     let scope = scope.map_or(Scope::Every, |names| Scope::texts(names));
     Ok(OfferedTool {
         raw: raw.to_owned(),
+        marked: Vec::new(),
         definition: Definition {
             digest,
             description: description.clone(),
@@ -103,6 +112,12 @@ pub(super) fn offered_name(server: &str, raw: &str) -> String {
     let ending = &hex::encode(Sha256::digest(raw))[..8];
     let room = MAX_NAME - server.len() - ending.len() - 3;
     format!("{server}__{}_{ending}", &plain[..plain.len().min(room)])
+}
+
+/// Is it the type of an object, or one that says nothing?
+fn may_be_object(kind: &Value) -> bool {
+    let may = |name: &Value| name == "object" || name == "any";
+    may(kind) || kind.is_null() || kind.as_array().is_some_and(|kinds| kinds.iter().any(may))
 }
 
 fn is_plain_name(name: &str) -> bool {

@@ -1,160 +1,111 @@
-//! One connection to a server. Only this and what is below it knows `rmcp`: everybody else sees JSON of the protocol.
+//! One connection to a server: the handshake, the list of its tools, calls, and the end.
 
-mod bounded;
-
-use std::collections::HashMap;
-use std::io;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Url;
-use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
-    ListToolsRequest, PaginatedRequestParams,
-};
-use rmcp::service::{
-    ClientInitializeError, NotificationContext, PeerRequestOptions, RoleClient, RunningServiceCancellationToken, ServiceError,
-};
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::transport::common::client_side_sse::ExponentialBackoff;
-use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
-use rmcp::{ClientHandler, ServiceExt};
-use secrecy::ExposeSecret;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, warn};
 
-use self::bounded::Bounded;
-use super::child::{Child, MAX_MESSAGE};
-use crate::domain::visible;
+use super::child::Child;
+use super::wire::{Answer, MAX_LIST, Marked, Refusal, Request, STATELESS, Trouble, Wire, us};
 use crate::tools::{McpReach, McpServer};
 
-/// For a TCP connection and its TLS.
-const CONNECT: Duration = Duration::from_secs(10);
+/// The versions that begin with a handshake. The last one is offered; the server may name an earlier one.
+const WITH_HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", OFFERED];
+const OFFERED: &str = "2025-11-25";
+/// For an address to say whether it knows [`STATELESS`]: earlier servers may leave a request of it without an answer.
+const PROBE: Duration = Duration::from_secs(3);
 /// For telling a server that we leave.
 const GOODBYE: Duration = Duration::from_secs(2);
 /// For what a child had said before it ended.
-const LAST_WORDS: Duration = Duration::from_millis(300);
-/// Before a broken stream is asked for again; doubled each time.
-const RESUME: Duration = Duration::from_millis(250);
-const RESUMPTIONS: usize = 4;
+const LAST_ANSWER: Duration = Duration::from_millis(300);
 /// Pages of one list of tools.
 const MAX_PAGES: usize = 64;
-/// Bytes of all of them together: no more than a single page may have.
-const MAX_LIST: usize = MAX_MESSAGE;
-/// Characters of a server's own words in an error.
-const MAX_WORDS: usize = 1000;
 
 /// A connection that stood its handshake.
 #[derive(Debug)]
 pub(super) struct Link {
     peer: Peer,
-    /// The connection has ended, from whichever side.
-    over: CancellationToken,
-    leave: Leave,
     child: Option<Child>,
 }
 
 /// The way to a server, for calls. It may lead nowhere any more.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
-    peer: rmcp::Peer<RoleClient>,
+    wire: Wire,
     /// A call found the connection unusable: the link should be made anew.
     broken: CancellationToken,
+    /// It did because the server does not know our session.
+    forgotten: CancellationToken,
 }
 
 /// What became of a call.
 #[derive(Debug)]
 pub(super) enum CallResult {
-    /// The result, as JSON of the protocol.
+    /// It was carried out: the result, as JSON of the protocol.
     Answered(Value),
+    /// It was carried out; why its result cannot be read.
+    Unreadable(String),
     /// The server takes no such call, in its words.
     Refused(String),
-    /// The server never got it.
+    /// It did not take this one: the status, and its words.
+    NotTaken(String),
+    /// The server never got it. It may be sent over another connection.
     NotSent(String),
     /// It was sent, and no answer will come.
     Unknown(String),
 }
 
-/// What the server tells unasked.
+/// One call.
 #[derive(Debug)]
-struct NoticeHandler {
-    changed: Arc<Notify>,
-}
-
-impl ClientHandler for NoticeHandler {
-    // Neither sampling nor elicitation nor roots: a server gets from us what its tools are called with, and nothing else.
-    fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(
-            ClientCapabilities::default(),
-            Implementation::new("countersign", env!("CARGO_PKG_VERSION")),
-        )
-    }
-
-    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.changed.notify_one();
-    }
+pub(super) struct Call<'a> {
+    pub(super) tool: &'a str,
+    pub(super) arguments: &'a Map<String, Value>,
+    /// Arguments that go into headers, too.
+    pub(super) marked: &'a [Marked],
 }
 
 impl Link {
     /// Starts or reaches the server and shakes hands. `changed` rings whenever the server says that its tools changed.
     ///
     /// # Errors
-    /// Why there is no connection, without secrets and without the server's words.
+    /// Why there is no connection, without secrets.
     pub(super) async fn open(server: &McpServer, folder: Option<&Path>, changed: Arc<Notify>) -> Result<Self, String> {
-        let handler = NoticeHandler { changed };
-        let (service, child) = match &server.reach {
+        let (wire, child) = match &server.reach {
             McpReach::Command { command, env } => {
                 let (child, output, input) = Child::start(command, env, folder)?;
-                let service = tokio::select! {
-                    service = handler.serve(Bounded::new(AsyncRwTransport::new_client(output, input))) => service,
-                    () = child.ended() => return Err(String::from("it ended before the handshake")),
-                };
-                (service, Some(child))
+                (Wire::pipe(output, input, changed), Some(child))
             }
-            McpReach::Url { url, headers } => {
-                let mut secret = HashMap::new();
-                for (name, value) in headers {
-                    let unfit = || format!("the header {name} cannot be sent");
-                    let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| unfit())?;
-                    value.set_sensitive(true);
-                    secret.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| unfit())?, value);
-                }
-                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-                    .custom_headers(secret)
-                    .max_sse_event_size(MAX_MESSAGE)
-                    .max_json_response_size(MAX_MESSAGE)
-                    // A new session is a new connection of ours: its tools are compared anew, and no call is ever sent twice.
-                    .reinit_on_expired_session(false);
-                config.retry_config = Arc::new(resumption());
-                let transport = StreamableHttpClientTransport::with_client(client(url)?, config);
-                (handler.serve(Bounded::new(transport)).await, None)
-            }
+            McpReach::Url { url, headers } => (Wire::http(url, headers, changed)?, None),
         };
-        let service = service.map_err(|error| {
-            debug!(server = server.name, %error, "no handshake with an MCP server");
-            why_no_handshake(&error)
-        })?;
-        let (over, broken) = (CancellationToken::new(), CancellationToken::new());
-        let link = Self {
-            peer: Peer {
-                peer: service.peer().clone(),
-                broken,
+        let shaken = match &child {
+            Some(child) => tokio::select! {
+                shaken = shake(&wire) => shaken,
+                () = child.ended() => Err(Trouble::Broken(String::new()).into()),
             },
-            over: over.clone(),
-            leave: Leave(service.cancellation_token()),
-            child,
+            None => shake(&wire).await,
         };
-        tokio::spawn(async move {
-            let _ = service.waiting().await;
-            over.cancel();
-        });
-        Ok(link)
+        let wire = match (shaken, child.as_ref()) {
+            (Ok(wire), _) => wire,
+            (Err(NoHandshake::Trouble(Trouble::Broken(_) | Trouble::NotSent(_))), Some(child)) => {
+                return Err(format!("it ended before the handshake{}", child.last_words().await));
+            }
+            (Err(why), _) => return Err(why.told()),
+        };
+        wire.listen();
+        Ok(Self {
+            peer: Peer {
+                wire,
+                broken: CancellationToken::new(),
+                forgotten: CancellationToken::new(),
+            },
+            child,
+        })
     }
 
     /// The way to the server.
@@ -162,23 +113,26 @@ impl Link {
         self.peer.clone()
     }
 
-    /// All tools, as JSON of the protocol. Asked anew each time: neither an earlier answer nor the server's leave to keep one counts.
+    /// All tools, as JSON of the protocol. Asked anew each time: neither an earlier answer nor the server's leave to keep one counts. A page
+    /// that brings nothing new ends the list.
     ///
     /// # Errors
     /// Why there is no list, without the server's words.
     pub(super) async fn list(&self) -> Result<Vec<Value>, String> {
         let (mut tools, mut room) = (Vec::new(), MAX_LIST);
-        let mut cursor = None;
+        let (mut names, mut cursors) = (BTreeSet::new(), BTreeSet::new());
+        let mut params = json!({});
         for _ in 0..MAX_PAGES {
-            let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(page));
-            let answer = self.peer.peer.send_request(request).await.map_err(|error| {
-                debug!(%error, "no list of tools from an MCP server");
-                why_no_list(&error)
-            })?;
-            // Whatever the library takes the answer for: it may be stricter about other members than we need.
-            let answer = serde_json::to_value(answer).unwrap_or_default();
-            let Some(page) = answer["tools"].as_array() else {
+            let mut answer = match self.peer.wire.ask("tools/list", params.take()).await {
+                Ok(Answer::Result(answer)) => answer,
+                Ok(Answer::Error(error)) => {
+                    debug!(code = error.code, "no list of tools from an MCP server");
+                    return Err(String::from("it refuses to list its tools"));
+                }
+                Ok(Answer::Unreadable(why)) => return Err(format!("its list of tools cannot be read: {why}")),
+                Err(trouble) => return Err(self.peer.given_up(trouble)),
+            };
+            let Some(Value::Array(page)) = answer.get_mut("tools").map(Value::take) else {
                 return Err(String::from("its list of tools cannot be read"));
             };
             let bytes: usize = page.iter().map(|tool| tool.to_string().len()).sum();
@@ -186,24 +140,45 @@ impl Link {
                 Some(left) => room = left,
                 None => return Err(format!("its list of tools has more than {} MiB", MAX_LIST >> 20)),
             }
-            tools.extend(page.iter().cloned());
-            cursor = answer["nextCursor"].as_str().map(str::to_owned);
-            if cursor.is_none() {
+            let before = names.len();
+            names.extend(page.iter().filter_map(|tool| tool["name"].as_str().map(str::to_owned)));
+            let next = answer["nextCursor"].as_str();
+            // Before anything came there is nothing that a page could repeat.
+            if next.is_some() && before > 0 && names.len() == before {
+                warn!("a page of an MCP server's tools brings nothing new; its list ends there");
                 return Ok(tools);
             }
+            tools.extend(page);
+            let Some(cursor) = next else { return Ok(tools) };
+            if !cursors.insert(cursor.to_owned()) {
+                warn!("an MCP server gives a page of its tools twice; its list ends there");
+                return Ok(tools);
+            }
+            params = json!({ "cursor": cursor });
         }
-        Err(format!("its list of tools has more than {MAX_PAGES} pages"))
+        warn!(MAX_PAGES, "an MCP server's list of tools has more pages; it ends there");
+        Ok(tools)
     }
 
-    /// Comes back once the connection has ended or was found unusable.
-    pub(super) async fn closed(&self) {
+    /// Did the server forget our session?
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.peer.forgotten.is_cancelled()
+    }
+
+    /// Comes back once the connection has ended or was found unusable; why it did.
+    pub(super) async fn closed(&self) -> String {
         tokio::select! {
-            () = self.over.cancelled() => (),
+            () = self.peer.wire.waiting.over.cancelled() => (),
             () = self.peer.broken.cancelled() => (),
             () = self.child_ended() => {
                 // What it said last is read first.
-                let _ = timeout(LAST_WORDS, self.over.cancelled()).await;
+                let _ = timeout(LAST_ANSWER, self.peer.wire.waiting.over.cancelled()).await;
             }
+        }
+        match &self.child {
+            _ if self.is_forgotten() => String::from("it has forgotten our session"),
+            Some(child) => format!("the connection ended{}", child.last_words().await),
+            None => String::from("the connection ended"),
         }
     }
 
@@ -216,149 +191,201 @@ impl Link {
 
     /// Leaves, and ends what was started for it.
     pub(super) async fn end(self) {
-        self.leave.0.cancel();
-        let _ = timeout(GOODBYE, self.over.cancelled()).await;
+        let _ = timeout(GOODBYE, self.peer.wire.leave()).await;
+        self.peer.wire.waiting.end();
         if let Some(child) = self.child {
             child.end().await;
         }
     }
 }
 
-/// Has no `Debug` of its own.
-struct Leave(RunningServiceCancellationToken);
-
-impl std::fmt::Debug for Leave {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Leave")
+impl Peer {
+    /// Is there still a connection, as far as we know?
+    pub(super) fn is_good(&self) -> bool {
+        !self.broken.is_cancelled() && !self.wire.waiting.over.is_cancelled()
     }
-}
 
-/// Sends one call and waits for its answer, until `enough`: then the server is told to cancel it.
-pub(super) async fn call(peer: Peer, tool: String, arguments: Map<String, Value>, enough: CancellationToken) -> CallResult {
-    let request = CallToolRequest::new(CallToolRequestParams::new(tool).with_arguments(arguments));
-    let sent = peer
-        .peer
-        .send_cancellable_request(ClientRequest::CallToolRequest(request), PeerRequestOptions::default());
-    let mut handle = match sent.await {
-        Ok(handle) => handle,
-        Err(_) => {
-            peer.broken.cancel();
-            return CallResult::NotSent(String::from("the connection has ended"));
+    /// Does the server get arguments in headers?
+    pub(super) fn wants_headers(&self) -> bool {
+        self.wire.is_http() && self.wire.is_stateless()
+    }
+
+    /// Why the connection is of no use any more.
+    fn given_up(&self, trouble: Trouble) -> String {
+        if trouble == Trouble::NoSession {
+            self.forgotten.cancel();
         }
-    };
-    let answer = tokio::select! {
-        answer = &mut handle.rx => answer,
-        () = enough.cancelled() => {
-            let reason = Some(String::from("stopped, or its time was up"));
-            let _ = timeout(GOODBYE, peer.peer.notify_cancelled(CancelledNotificationParam::new(Some(handle.id.clone()), reason))).await;
-            return CallResult::Unknown(String::from("it was told to stop before it answered"));
-        }
-    };
-    let called = match answer {
-        Ok(Ok(result)) => read(serde_json::to_value(result).unwrap_or_default()),
-        Ok(Err(error)) => why_no_answer(error),
-        Err(_) => CallResult::Unknown(String::from("the connection ended")),
-    };
-    if matches!(called, CallResult::NotSent(_) | CallResult::Unknown(_)) {
-        peer.broken.cancel();
+        self.broken.cancel();
+        NoHandshake::Trouble(trouble).told()
     }
-    called
-}
 
-fn read(result: Value) -> CallResult {
-    if result["content"].is_array() || result.get("structuredContent").is_some() || result.get("isError").is_some() {
-        return CallResult::Answered(result);
-    }
-    CallResult::Refused(String::from("it answers with something that is no result of a tool"))
-}
-
-fn why_no_answer(error: ServiceError) -> CallResult {
-    debug!(%error, "a call to an MCP server was not answered");
-    match error {
-        ServiceError::McpError(error) => CallResult::Refused(words(&error.message)),
-        ServiceError::TransportSend(error) => why_not_sent(error.error.as_ref()),
-        _ => CallResult::Unknown(String::from("the connection ended")),
-    }
-}
-
-/// A request that could not be sent: did the server get it all the same?
-fn why_not_sent(error: &(dyn std::error::Error + 'static)) -> CallResult {
-    if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        return match error {
-            StreamableHttpError::Client(error) if error.is_connect() => CallResult::NotSent(String::from("nobody answers at its address")),
-            StreamableHttpError::SessionExpired => CallResult::NotSent(String::from("it has begun a new session")),
-            StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
-                CallResult::NotSent(String::from("it refuses our credentials"))
+    /// Sends one call and waits for its answer, until `enough`: then the server is told to cancel it.
+    pub(super) async fn call(&self, call: Call<'_>, enough: &CancellationToken) -> CallResult {
+        let ticket = self.wire.ticket();
+        let number = ticket.number;
+        let request = Request {
+            method: "tools/call",
+            params: json!({"name": call.tool, "arguments": call.arguments}),
+            marked: call.marked,
+            enough: Some(enough),
+        };
+        let answer = tokio::select! {
+            // First: a request that waits to be sent again ends by itself, and says that it was not taken.
+            biased;
+            answer = self.wire.request(ticket, request) => answer,
+            () = enough.cancelled() => {
+                let told = json!({"requestId": number, "reason": "stopped, or its time was up"});
+                let _ = timeout(GOODBYE, self.wire.tell("notifications/cancelled", told)).await;
+                return CallResult::Unknown(String::from("it was told to stop before it answered"));
             }
-            _ => CallResult::Unknown(String::from("the request broke off")),
+        };
+        match answer {
+            Ok(Answer::Result(result)) => CallResult::Answered(result),
+            Ok(Answer::Unreadable(why)) => CallResult::Unreadable(why),
+            Ok(Answer::Error(error)) => CallResult::Refused(error.told()),
+            Err(trouble) => self.without_answer(trouble),
+        }
+    }
+
+    fn without_answer(&self, trouble: Trouble) -> CallResult {
+        debug!(?trouble, "a call to an MCP server was not answered");
+        match trouble {
+            Trouble::NotSent(_) | Trouble::NoSession => CallResult::NotSent(self.given_up(trouble)),
+            Trouble::Broken(why) => {
+                self.broken.cancel();
+                CallResult::Unknown(why)
+            }
+            Trouble::Open(why) => CallResult::Unknown(why),
+            Trouble::Status(401, _) => {
+                self.broken.cancel();
+                CallResult::NotTaken(NoHandshake::Trouble(trouble).told())
+            }
+            Trouble::Status(status, error) => CallResult::NotTaken(match error.words.trim() {
+                "" => format!("HTTP {status}"),
+                words => format!("HTTP {status}: {words}"),
+            }),
+        }
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+enum NoHandshake {
+    Trouble(Trouble),
+    Refused(Refusal),
+    Odd,
+}
+
+impl From<Trouble> for NoHandshake {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            // Its error says more than its status.
+            Trouble::Status(_, error) if !error.supported.is_empty() => Self::Refused(error),
+            trouble => Self::Trouble(trouble),
+        }
+    }
+}
+
+impl NoHandshake {
+    /// For the admin. Of the server's words nothing but a code, a status and versions.
+    fn told(&self) -> String {
+        match self {
+            Self::Trouble(Trouble::NotSent(why) | Trouble::Broken(why) | Trouble::Open(why)) => why.clone(),
+            Self::Trouble(Trouble::NoSession) => String::from("it has forgotten our session"),
+            Self::Trouble(Trouble::Status(status @ (401 | 403), _)) => format!("it refuses our credentials (HTTP {status})"),
+            Self::Trouble(Trouble::Status(status, _)) => format!("its address does not answer as an MCP server does (HTTP {status})"),
+            Self::Refused(error) if error.knows_no_handshake() => {
+                format!("it speaks only MCP {}, which this version does not", error.supported.join(", "))
+            }
+            Self::Refused(error) => match error.code {
+                Some(code) => format!("it refuses the handshake (code {code})"),
+                None => String::from("it refuses the handshake"),
+            },
+            Self::Odd => String::from("it does not answer the handshake as an MCP server does"),
+        }
+    }
+}
+
+/// Agrees on a version. An address is asked first whether it knows the newest one, as the protocol wants it. A child is asked last: there
+/// are some that end on a request which they do not know.
+async fn shake(wire: &Wire) -> Result<Wire, NoHandshake> {
+    if !wire.is_http() {
+        return match initialize(wire).await {
+            Ok(wire) => Ok(wire),
+            Err(first @ (NoHandshake::Refused(_) | NoHandshake::Odd)) => discover(wire).await.map_err(|second| match &first {
+                // It says more.
+                NoHandshake::Refused(error) if error.knows_no_handshake() => first,
+                _ => second,
+            }),
+            Err(why) => Err(why),
         };
     }
-    match error.downcast_ref::<io::Error>() {
-        // A message ends with its line; of one whose line was not taken nothing is carried out.
-        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => CallResult::NotSent(String::from("it has ended")),
-        Some(_) | None => CallResult::Unknown(String::from("the request broke off")),
+    let probe = timeout(PROBE, discover(wire)).await;
+    match probe {
+        Ok(Ok(wire)) => return Ok(wire),
+        Ok(Err(why @ NoHandshake::Trouble(Trouble::NotSent(_) | Trouble::Status(401, _)))) => return Err(why),
+        // It refuses the version, and names none that has a handshake: it is asked once more.
+        Ok(Err(NoHandshake::Refused(error))) if error.knows_no_handshake() => return discover(wire).await,
+        _ => {}
+    }
+    match (initialize(wire).await, probe) {
+        (Ok(wire), _) => Ok(wire),
+        // It was slow and knows no handshake: it gets the time that the others have.
+        (Err(NoHandshake::Refused(_) | NoHandshake::Trouble(Trouble::Status(..))), Err(_)) => discover(wire).await,
+        (Err(why), _) => Err(why),
     }
 }
 
-fn why_no_list(error: &ServiceError) -> String {
-    String::from(match error {
-        ServiceError::McpError(_) => "it refuses to list its tools",
-        ServiceError::TransportSend(error) => return why_unreachable(error.error.as_ref()),
-        ServiceError::TransportClosed => "the connection ended",
-        _ => "its list of tools cannot be read",
-    })
-}
-
-fn why_no_handshake(error: &ClientInitializeError) -> String {
-    String::from(match error {
-        ClientInitializeError::TransportError { error, .. } => return why_unreachable(error.error.as_ref()),
-        ClientInitializeError::ConnectionClosed(_) => "it ended before the handshake",
-        ClientInitializeError::JsonRpcError(_) => "it refuses the handshake",
-        _ => "it does not answer the handshake as an MCP server does",
-    })
-}
-
-fn why_unreachable(error: &(dyn std::error::Error + 'static)) -> String {
-    String::from(match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        Some(StreamableHttpError::Client(error)) if error.is_connect() => "nobody answers at its address",
-        Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => "it refuses our credentials",
-        Some(StreamableHttpError::SessionExpired) => "it has begun a new session",
-        Some(StreamableHttpError::ReservedHeaderConflict(_)) => "one of its headers is set by the protocol",
-        Some(_) => "its address does not answer as an MCP server does",
-        None => "the connection ended",
-    })
-}
-
-/// A server's own words, for the model: data, and not much of it.
-fn words(text: &str) -> String {
-    let mut words: String = visible(text).chars().take(MAX_WORDS).collect();
-    if words.len() < text.len() && words.chars().count() == MAX_WORDS {
-        words.push('…');
+impl Refusal {
+    /// The newest version with a handshake that it names.
+    fn newest(&self) -> Option<&'static str> {
+        let named = |version: &&str| self.supported.iter().any(|one| one == version);
+        WITH_HANDSHAKE.into_iter().rev().find(named)
     }
-    words
-}
 
-/// How often a stream that broke off is asked for again, from where it broke off: only as long as a hiccup lasts, for a call waits.
-fn resumption() -> ExponentialBackoff {
-    let mut resumption = ExponentialBackoff::default();
-    resumption.base_duration = RESUME;
-    resumption.max_times = Some(RESUMPTIONS);
-    resumption
-}
-
-/// Follows no redirection, so that headers go to the configured host alone. The system's proxy holds for everything but this machine.
-fn client(url: &str) -> Result<reqwest::Client, String> {
-    let mut builder = crate::tls::http_client()
-        .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT)
-        .redirect(reqwest::redirect::Policy::none());
-    let host = Url::parse(url)
-        .ok()
-        .and_then(|url| url.host_str().map(str::to_owned))
-        .unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    if host == "localhost" || address.is_ok_and(|address| address.is_loopback()) {
-        builder = builder.no_proxy();
+    /// Does it name versions, and none with a handshake that we know?
+    fn knows_no_handshake(&self) -> bool {
+        !self.supported.is_empty() && self.newest().is_none()
     }
-    builder.build().map_err(|error| format!("no HTTP client: {}", error.without_url()))
+}
+
+/// The handshake of the versions before [`STATELESS`].
+async fn initialize(wire: &Wire) -> Result<Wire, NoHandshake> {
+    let refused = match offer(wire, OFFERED).await {
+        Err(NoHandshake::Refused(error)) => error,
+        other => return other,
+    };
+    // Some name what they speak instead of choosing it.
+    match refused.newest().filter(|version| *version != OFFERED) {
+        Some(version) => offer(wire, version).await,
+        None => Err(NoHandshake::Refused(refused)),
+    }
+}
+
+async fn offer(wire: &Wire, version: &str) -> Result<Wire, NoHandshake> {
+    let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": us()});
+    let answer = match wire.ask("initialize", params).await? {
+        Answer::Result(answer) => answer,
+        Answer::Error(error) => return Err(NoHandshake::Refused(error)),
+        Answer::Unreadable(_) => return Err(NoHandshake::Odd),
+    };
+    let Some(version) = answer["protocolVersion"].as_str() else {
+        return Err(NoHandshake::Odd);
+    };
+    wire.speak(version);
+    wire.tell("notifications/initialized", Value::Null).await?;
+    Ok(wire.clone())
+}
+
+/// Without a handshake: what the server says of itself.
+async fn discover(wire: &Wire) -> Result<Wire, NoHandshake> {
+    let wire = wire.stateless();
+    let answer = match wire.ask("server/discover", json!({})).await? {
+        Answer::Result(answer) => answer,
+        Answer::Error(error) => return Err(NoHandshake::Refused(error)),
+        Answer::Unreadable(_) => return Err(NoHandshake::Odd),
+    };
+    let versions = answer["supportedVersions"].as_array().into_iter().flatten();
+    let spoken = versions.into_iter().any(|version| version == STATELESS);
+    spoken.then_some(wire).ok_or(NoHandshake::Odd)
 }

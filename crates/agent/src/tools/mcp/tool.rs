@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::definition::OfferedTool;
-use super::link::{self, CallResult};
+use super::link::{Call, CallResult};
 use super::{Server, answer};
 use crate::domain::{EffectClass, Scope, ToolSpec};
 use crate::tools::{BoxFuture, CallHandle, Tool, ToolError, ToolOutput};
@@ -28,30 +28,68 @@ impl Tool for McpTool {
             let Value::Object(arguments) = arguments else {
                 return Err(ToolError::TellModel(String::from("the arguments must be an object")));
             };
-            let peer = self.server.peer().map_err(ToolError::TellModel)?;
-            // A task of its own: when this future is dropped, the server is still told that nobody waits any more.
-            let enough = CancellationToken::new();
-            let _dropped = enough.clone().drop_guard();
-            let sent = link::call(peer, self.offered.raw.clone(), arguments.clone(), enough.clone());
-            let mut sent = tokio::spawn(sent);
-            let called = tokio::select! {
-                called = &mut sent => called,
-                _ = call.halt.told() => {
-                    enough.cancel();
-                    sent.await
-                }
-            };
-            let server = &self.server.config.name;
-            match called {
-                Ok(CallResult::Answered(result)) => answer::read(&result),
-                Ok(CallResult::Refused(why)) => Err(ToolError::TellModel(format!("the MCP server {server} refuses the call: {why}"))),
-                Ok(CallResult::NotSent(why)) => Err(ToolError::TellModel(format!("the MCP server {server} was not reached: {why}"))),
-                Ok(CallResult::Unknown(why)) => Err(ToolError::Unknown(format!(
-                    "the MCP server {server} did not answer ({why}); whether it carried the call out is not known"
+            let name = &self.server.config.name;
+            match self.sent(arguments, call).await? {
+                CallResult::Answered(result) => answer::read(&result),
+                CallResult::Unreadable(why) => Ok(ToolOutput {
+                    text: format!("the MCP server {name} carried the call out; its result cannot be read: {why}"),
+                    ..ToolOutput::default()
+                }),
+                CallResult::Refused(why) => Err(ToolError::TellModel(format!("the MCP server {name} refuses the call: {why}"))),
+                CallResult::NotTaken(why) => Err(ToolError::TellModel(format!(
+                    "the MCP server {name} did not take the call, so that it was not carried out: {why}"
                 ))),
-                Err(_) => Err(ToolError::Fatal(String::from("a call to an MCP server broke off"))),
+                CallResult::NotSent(why) => Err(ToolError::TellModel(format!(
+                    "the MCP server {name} was not reached: {why}; nothing was carried out"
+                ))),
+                CallResult::Unknown(why) => Err(ToolError::Unknown(format!(
+                    "the MCP server {name} did not answer ({why}); whether it carried the call out is not known"
+                ))),
             }
         })
+    }
+}
+
+impl McpTool {
+    /// Sends a call. One that the server never got is sent once more, over the next connection, if the tool is still what it was.
+    async fn sent(&self, arguments: &Map<String, Value>, call: &CallHandle) -> Result<CallResult, ToolError> {
+        let first = self.sent_once(arguments, call).await?;
+        let CallResult::NotSent(why) = first else { return Ok(first) };
+        let back = tokio::select! {
+            peer = self.server.peer() => peer.is_ok(),
+            _ = call.halt.told() => false,
+        };
+        match back && self.server.still_offers(&self.offered) {
+            true => self.sent_once(arguments, call).await,
+            false => Ok(CallResult::NotSent(why)),
+        }
+    }
+
+    async fn sent_once(&self, arguments: &Map<String, Value>, call: &CallHandle) -> Result<CallResult, ToolError> {
+        let peer = tokio::select! {
+            peer = self.server.peer() => peer.map_err(ToolError::TellModel)?,
+            _ = call.halt.told() => return Ok(CallResult::NotSent(String::from("it was told to stop before"))),
+        };
+        // A task of its own: when this future is dropped, the server is still told that nobody waits any more.
+        let enough = CancellationToken::new();
+        let _dropped = enough.clone().drop_guard();
+        let (offered, arguments, told) = (self.offered.clone(), arguments.clone(), enough.clone());
+        let mut sent = tokio::spawn(async move {
+            let call = Call {
+                tool: &offered.raw,
+                arguments: &arguments,
+                marked: &offered.marked,
+            };
+            peer.call(call, &told).await
+        });
+        let called = tokio::select! {
+            called = &mut sent => called,
+            _ = call.halt.told() => {
+                enough.cancel();
+                sent.await
+            }
+        };
+        called.map_err(|_| ToolError::Fatal(String::from("a call to an MCP server broke off")))
     }
 }
 

@@ -1,28 +1,40 @@
-//! Server-sent events, as far as models' servers use them: a parser that takes bytes in any pieces. Pure.
+//! Server-sent events, as far as servers of models and of tools use them: a parser that takes bytes in any pieces. Pure.
 //!
 //! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream>.
 
+/// Bytes of an id that are kept.
+#[cfg(feature = "mcp")]
+const MAX_ID: usize = 1024;
+
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// `event:`, empty when the server gives none.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// `data:` lines, joined by line feeds.
-    pub(super) data: String,
+    pub(crate) data: String,
 }
 
 /// The parser. Lines may be torn anywhere, inside a character too, and end with LF, CR LF or CR.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(crate) struct Parser {
     line: Vec<u8>,
     after_cr: bool,
     event: Event,
     has_data: bool,
+    #[cfg(feature = "mcp")]
+    id: Option<String>,
+    /// `id:` of the last whole event: from where a stream that breaks off goes on.
+    #[cfg(feature = "mcp")]
+    pub(crate) last_id: Option<String>,
+    /// `retry:`: milliseconds to wait before it is asked to.
+    #[cfg(feature = "mcp")]
+    pub(crate) retry: Option<u64>,
 }
 
 impl Parser {
     /// Takes the next bytes; gives the events that they complete.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         for &byte in bytes {
             let second_half = byte == b'\n' && self.after_cr;
@@ -37,11 +49,17 @@ impl Parser {
     }
 
     /// The stream is over. An event without its blank line counts: some servers forget it after the last one.
-    pub(super) fn end(mut self) -> Option<Event> {
+    pub(crate) fn end(mut self) -> Option<Event> {
         if !self.line.is_empty() {
             self.end_line();
         }
         self.has_data.then_some(self.event)
+    }
+
+    /// Bytes that are held until an event is whole.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn held(&self) -> usize {
+        self.line.len() + self.event.data.len()
     }
 
     fn end_line(&mut self) -> Option<Event> {
@@ -50,6 +68,10 @@ impl Parser {
         let line = line.trim_start_matches('\u{feff}');
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
+            #[cfg(feature = "mcp")]
+            if let Some(id) = self.id.take() {
+                self.last_id = Some(id).filter(|id| !id.is_empty());
+            }
             return std::mem::take(&mut self.has_data).then_some(event);
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -63,7 +85,11 @@ impl Parser {
                 self.has_data = true;
             }
             "event" => value.clone_into(&mut self.event.name),
-            // Comments (an empty field), `id`, `retry` and what may come.
+            #[cfg(feature = "mcp")]
+            "id" if value.len() <= MAX_ID && !value.contains('\0') => self.id = Some(value.to_owned()),
+            #[cfg(feature = "mcp")]
+            "retry" => self.retry = value.parse().ok(),
+            // Comments (an empty field) and what may come.
             _ => {}
         }
         None
