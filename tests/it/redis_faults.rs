@@ -250,3 +250,46 @@ async fn a_redis_that_takes_no_write_stays_degraded() {
     redis.cli(&["CONFIG", "SET", "min-replicas-to-write", "0"]).await;
     well(&store).await;
 }
+
+/// How often a user was refused for want of a right.
+async fn refusals(redis: &RedisServer) -> u32 {
+    let stats = redis.cli(&["INFO", "errorstats"]).await;
+    let count = stats.lines().find_map(|line| line.strip_prefix("errorstat_NOPERM:count="));
+    count.map_or(0, |count| count.trim().parse().unwrap())
+}
+
+/// bugs F18, peers F6: a user without a right to our channel (what Redis 7 gives a new user) is degraded and named, in the log once, and is not
+/// asked again and again; with the right all is well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_right_to_the_channel_is_named() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    redis
+        .cli(&["ACL", "SETUSER", "cs", "on", ">pw", "~*", "resetchannels", "+@all"])
+        .await;
+    let store = Store::beside(&redis.url().replace("redis://", "redis://cs:pw@")).await;
+    degraded(&store, ":wake").await;
+    let standing = store.ledger.coordination();
+    assert!(standing.message.contains("may not subscribe to "), "{standing:?}");
+    let (first, began) = (refusals(&redis).await, Instant::now());
+    // Each round writes, which goes well, and publishes.
+    let rounds = calls(&redis, "set").await;
+    eventually("five rounds", || async { (calls(&redis, "set").await >= rounds + 5).then_some(()) }).await;
+    let told = store.ledger.coordination();
+    assert_eq!(told, standing, "the same words, and so one line of the log");
+    let subscribed = refusals(&redis).await - first;
+    let seconds = u32::try_from(began.elapsed().as_secs()).unwrap();
+    assert!(subscribed <= seconds + 2 + 4, "{subscribed} refusals in {seconds} s");
+    redis.cli(&["ACL", "SETUSER", "cs", "allchannels"]).await;
+    well(&store).await;
+}
+
+/// peers F6: with a right to hear and none to tell, it is the telling that is named.
+#[tokio::test]
+async fn a_missing_right_to_publish_is_named() {
+    let Some(redis) = RedisServer::start(&[]).await else { return };
+    redis
+        .cli(&["ACL", "SETUSER", "cs", "on", ">pw", "~*", "allchannels", "+@all", "-publish"])
+        .await;
+    let store = Store::beside(&redis.url().replace("redis://", "redis://cs:pw@")).await;
+    degraded(&store, "may not publish to ").await;
+}

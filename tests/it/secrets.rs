@@ -151,7 +151,10 @@ async fn no_secret_leaves_the_configuration() {
         answers.push_str(&everything(&world).await);
         clean(&world, "answers", answers.as_bytes());
         let log = world.child().log();
-        assert!(log.contains("delivered") && log.contains("event refused"), "it logs: {log}");
+        assert!(
+            log.contains(": waiting for plan_review") && log.contains("event refused"),
+            "it logs: {log}"
+        );
         clean(&world, "the log", log.as_bytes());
         for seen in world.model.seen() {
             clean(&world, "a model request", seen.body.to_string().as_bytes());

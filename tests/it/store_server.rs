@@ -11,6 +11,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 
 use crate::store_kit::{START, accept, claim, decision, gate, lane_task, open, place, server, simple, working};
 use crate::support::api::eventually;
+use crate::support::pooler::Pooler;
 use crate::support::servers::PostgresServer;
 use crate::support::stores::fresh_database;
 
@@ -98,6 +99,93 @@ async fn wrong_addresses_are_told() {
         error.to_string().contains("127.0.0.1:1, database `x`") && !error.to_string().contains("secret"),
         "{error}"
     );
+}
+
+/// bugs F18: a database in another encoding is refused at the start, by every way to open it, in words that say what to mend.
+#[tokio::test]
+async fn another_encoding_is_refused() {
+    let Some(postgres) = PostgresServer::start().await else { return };
+    let mut conn = AnyConnection::connect(&postgres.url("postgres")).await.unwrap();
+    for encoding in ["EUC_CN", "LATIN1", "SQL_ASCII"] {
+        let name = encoding.to_lowercase();
+        let create = format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
+        conn.execute(AssertSqlSafe(create)).await.unwrap();
+        let url = SecretString::from(postgres.url(&name));
+        let refused = [
+            opened(url.expose_secret()).await.unwrap_err(),
+            Ledger::migrate(&url).await.unwrap_err(),
+            Ledger::schema_state(&url).await.unwrap_err(),
+            Ledger::open_read_only(&url).await.unwrap_err(),
+        ];
+        for error in refused {
+            assert!(matches!(error, StoreError::Unusable(_)), "{error:?}");
+            let wanted = format!("database `{name}`: the database is in {encoding}; it must be UTF8");
+            assert!(error.to_string().contains(&wanted), "{error}");
+        }
+    }
+    conn.close().await.unwrap();
+}
+
+/// peers F7: what a start would meet is told before it: no right to make tables, none to write them, tables of somebody else; and nothing is left behind.
+#[tokio::test]
+async fn rights_are_tried_before_the_start() {
+    let Some(postgres) = PostgresServer::start().await else { return };
+    let url = postgres.fresh_database().await;
+    let mut conn = AnyConnection::connect(&url).await.unwrap();
+    conn.execute("CREATE ROLE app LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+        .await
+        .unwrap();
+    let app = SecretString::from(url.replace("postgres@", "app@"));
+    let tried = async |migrate: bool| Ledger::try_start(&app, migrate).await.map_err(|error| error.to_string());
+    let told = tried(true).await.unwrap_err();
+    assert!(told.contains("permission denied for schema public"), "{told}");
+    conn.execute("GRANT CREATE ON SCHEMA public TO app").await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(tried(true).await, Ok(SchemaState::Behind), "nothing was made");
+    }
+
+    Ledger::migrate(&url.clone().into()).await.unwrap();
+    conn.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO app").await.unwrap();
+    let told = tried(true).await.unwrap_err();
+    assert!(told.contains("permission denied for table facts"), "{told}");
+    conn.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO app; REVOKE DELETE ON outbox FROM app")
+        .await
+        .unwrap();
+    let told = tried(true).await.unwrap_err();
+    assert!(told.contains("the user may not read and write the table `outbox`"), "{told}");
+    conn.execute("GRANT DELETE ON outbox TO app").await.unwrap();
+    assert_eq!(tried(true).await, Ok(SchemaState::Current));
+    // An older schema of another owner cannot be brought up to date.
+    conn.execute("DELETE FROM _sqlx_migrations WHERE version > 14").await.unwrap();
+    let told = tried(true).await.unwrap_err();
+    assert!(told.contains("the user does not own the table `"), "{told}");
+    assert_eq!(tried(false).await, Ok(SchemaState::Behind));
+    conn.close().await.unwrap();
+}
+
+/// peers F8: a pooler that hands out transactions is named by the trial before the start, by `/readyz` each time and by every refusal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pooler_of_transactions_is_named() {
+    const NAMED: &str = "hands out transactions, it must hand out sessions";
+    let Some(postgres) = PostgresServer::start().await else { return };
+    let url = postgres.fresh_database().await;
+    Ledger::migrate(&url.clone().into()).await.unwrap();
+    assert_eq!(Ledger::try_start(&url.clone().into(), true).await.unwrap(), SchemaState::Current);
+    let pooler = Pooler::start(postgres.port(), url.rsplit('/').next().unwrap()).await;
+    let told = Ledger::try_start(&pooler.url().into(), true).await.unwrap_err().to_string();
+    assert!(told.contains(NAMED), "{told}");
+    let ledger = opened(&pooler.url()).await.unwrap();
+    for round in 0..3 {
+        let told = ledger.ping().await.unwrap_err().to_string();
+        assert!(told.contains(NAMED), "{round}: {told}");
+        let refused = ledger.accept(&simple(&round.to_string(), &place("oc_1", ""), "ou_1")).await;
+        if let Err(refused) = refused {
+            assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
+        }
+    }
+    let direct = opened(&url).await.unwrap();
+    direct.ping().await.unwrap();
+    direct.close().await;
 }
 
 /// design: processes that start at once on an empty database migrate it once, and all of them run.

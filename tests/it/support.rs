@@ -19,6 +19,7 @@ pub mod model_strict;
 pub mod model_wire;
 pub mod people;
 pub mod platform;
+pub mod pooler;
 pub mod played_mcp;
 pub mod printed;
 pub mod process;

@@ -19,7 +19,7 @@ pub use drive::{CallSetup, Engine, RETRY, RuleSource, RunEnd};
 pub use journal::{Journal, JournalError, OutsideInput, Sending, StepRecord, row_verdicts, status_at_end, unread_outcomes};
 pub use notebook::{FORMAT, Keeper, Notebook, OpenGate, RestoreError, TaskError, TimelineEntry, Verdict, VerdictEffect, VerdictError};
 pub use observers::{HookError, Observer, Observers};
-pub use task::{Ending, Outcome, Task};
+pub use task::{Ending, Outcome, Task, TaskFailed};
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -22,6 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use countersign_agent::domain::{ChannelKind, ChatMessage, Conversation, FileRef, Locale, Millis, Outbound, OutboxOp};
 
+pub use answer::deepest_cause;
 pub use console::{
     AskView, CallAskView, CallLine, CardPage, ConsoleChannel, PageBlock, StepLine, call_blocks, card_json, card_page, markdown_html,
     message_id as console_message_id, message_kind, step_lines,
@@ -160,7 +161,7 @@ impl BatchSizes {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {
     /// Try again, not before `after` if given.
-    #[error("not delivered yet: {reason}")]
+    #[error("{reason}")]
     Retry {
         /// For the log; no secrets.
         reason: String,

@@ -22,6 +22,7 @@ mod live;
 mod profiles;
 mod chat;
 mod summary;
+mod database_address;
 mod redis_address;
 mod rules;
 mod servers;
@@ -36,6 +37,7 @@ use ::config::{Config, ConfigError};
 use countersign_agent::domain::ToolSpec;
 use secrecy::{ExposeSecret, SecretString};
 
+pub use database_address::DatabaseAddress;
 pub use delivery::EventDelivery;
 pub use env::{environment, failpoint, lease, poll, terminal_locale};
 pub use key::{Key, Reload, Since};

@@ -10,6 +10,7 @@ mod health;
 mod intake;
 mod linger;
 mod metrics;
+mod outages;
 mod refusals;
 mod router;
 mod sockets;

@@ -1,4 +1,4 @@
-//! Everything that the configuration points to, tried side by side. Nothing is changed and nothing is paid for.
+//! Everything that the configuration points to, tried side by side. Nothing is paid for, and nothing stays changed but a key of Redis that expires.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use countersign_gateway::app::{Http, socket_platforms};
 use countersign_gateway::channels::{Channel, DeliveryError, LarkClient, LarkHook, Signals, SocketAnswer, SocketPlatform};
 use countersign_gateway::config::{Boot, Coordination, Live};
 use countersign_gateway::lanes;
-use countersign_gateway::store::{Ledger, SchemaState, StoreError, look_at_redis};
+use countersign_gateway::store::{Ledger, SchemaState, StoreError, try_redis};
 use futures_util::future::join_all;
 use secrecy::SecretString;
 use tokio::sync::oneshot;
@@ -81,7 +81,7 @@ pub(super) async fn try_all(boot: &Boot, live: &Live, tools: &[String]) -> anyho
     let (database, redis, lark, slack, models, sockets, clock, servers) = tokio::join!(
         limited(try_database(&boot.stores.database_url, boot.stores.migrate_on_start)),
         // Its own limits are shorter.
-        try_redis(&boot.stores.coordination),
+        redis_verdict(&boot.stores.coordination),
         when(lark.as_ref().map(|client| limited(try_lark(client)))),
         when(slack_http.map(|http| limited(slack::verdict(&boot.slack, http)))),
         join_all(answers),
@@ -153,9 +153,9 @@ async fn when<T>(trial: Option<impl Future<Output = T>>) -> Option<T> {
     }
 }
 
-/// Does the database open, and does its schema fit? It is only read, beside a gateway that may be running.
+/// Would a start go well with the database? It is left as it is, beside a gateway that may be running.
 async fn try_database(url: &SecretString, migrate_on_start: bool) -> Verdict {
-    match Ledger::schema_state(url).await {
+    match Ledger::try_start(url, migrate_on_start).await {
         Ok(SchemaState::Current) => Verdict::Good(String::from("the database answers and has the current schema")),
         Ok(SchemaState::Absent) if migrate_on_start => Verdict::Good(String::from("the file does not exist yet and will be created")),
         Ok(SchemaState::Behind) if migrate_on_start => {
@@ -168,12 +168,12 @@ async fn try_database(url: &SecretString, migrate_on_start: bool) -> Verdict {
 }
 
 /// How Redis stands; `None` without a configured one.
-async fn try_redis(coordination: &Coordination) -> Option<Verdict> {
-    let Coordination::Redis { url, .. } = coordination else {
+async fn redis_verdict(coordination: &Coordination) -> Option<Verdict> {
+    let Coordination::Redis { url, prefix } = coordination else {
         return None;
     };
-    Some(match look_at_redis(url).await {
-        Ok(()) => Verdict::Good(String::from("the server answers")),
+    Some(match try_redis(url, prefix).await {
+        Ok(()) => Verdict::Good(String::from("the server takes keys and wake-ups")),
         // What the server says of its own; a password is in none of it.
         Err(StoreError::Unavailable(why)) => Verdict::Bad(why),
         Err(error) => Verdict::Bad(error.to_string()),

@@ -1,5 +1,7 @@
 //! How one trial of `check --online` ended.
 
+use countersign_gateway::channels::deepest_cause;
+
 /// How a trial ended, in words that hold no secret and nothing that a server said but its codes.
 #[derive(Debug)]
 pub(super) enum Verdict {
@@ -11,15 +13,15 @@ pub(super) enum Verdict {
     Bad(String),
 }
 
-/// What went wrong on the way, by its kind only: the error's own text may hold the URL.
+/// What went wrong on the way, by its kind and its deepest cause: the error's own text may hold the URL.
 pub(super) fn transport(error: &reqwest::Error) -> Verdict {
-    Verdict::Bad(String::from(if error.is_timeout() {
-        "no answer in time"
+    Verdict::Bad(if error.is_timeout() {
+        String::from("no answer in time")
     } else if error.is_connect() {
-        "no connection: wrong address, name service, proxy or TLS certificate"
+        format!("no connection: {}", deepest_cause(error))
     } else if error.is_builder() {
-        "no request can be made of these settings: the key has characters that no header can carry"
+        String::from("no request can be made of these settings: the key has characters that no header can carry")
     } else {
-        "the connection broke"
-    }))
+        String::from("the connection broke")
+    })
 }

@@ -84,6 +84,40 @@ async fn check_tells_every_problem_at_once() {
     }
 }
 
+/// peers F2, F9, F14: what the database's driver would pass over or log is refused by its name, by every command, and no value is repeated.
+#[tokio::test]
+async fn options_of_the_database_are_known_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (option, said) in [
+        ("sslpassword=hunter2", "the option sslpassword is not known, allowed are sslmode, "),
+        ("ssl_mode=verify-full", "the option ssl_mode is not known, allowed are sslmode, "),
+        (
+            "sslmode=verify_full",
+            "the option sslmode: allowed disable, prefer, require, verify-ca, verify-full",
+        ),
+        ("target_session_attrs=any", "the option target_session_attrs is not known"),
+        ("host=a,b", "several hosts are named, one is allowed"),
+    ] {
+        let url = format!("postgres://ann:hunter2@127.0.0.1:1/x?{option}");
+        for args in [&["check"][..], &["check", "--online"], &["serve"], &["migrate"]] {
+            let ran = run(folder.path(), &[("STORE__DATABASE_URL", &url)], args).await;
+            assert_eq!((ran.code, ran.out.as_str()), (1, ""), "{ran:?}");
+            assert!(
+                ran.err
+                    .contains("STORE__DATABASE_URL: store.database_url: found postgres://ann:***@"),
+                "{ran:?}"
+            );
+            assert!(ran.err.contains(said) && !ran.err.contains("hunter2"), "{ran:?}");
+        }
+    }
+    let several = "postgres://ann:hunter2@a:5432,b:5432/x";
+    let ran = run(folder.path(), &[("STORE__DATABASE_URL", several)], &["check"]).await;
+    assert!(
+        ran.err.contains("several hosts are named") && !ran.err.contains("hunter2"),
+        "{ran:?}"
+    );
+}
+
 /// S0-35: a sound configuration is printed in full, secrets as `"***"`, with exit 0; what it prints is a configuration again.
 #[tokio::test]
 async fn check_prints_the_effective_configuration() {

@@ -102,7 +102,7 @@ async fn a_proxy_that_refuses_is_told(on: On) {
     let Some(mut outside) = Outside::start(on).await else { return };
     let proxy = Proxy::start(outside.front.addr, Some(CREDENTIALS)).await;
     let process = outside.serve("platform.test", format!("http://ann:wrong-canary@{}", proxy.addr), "");
-    stands(&outside.world, "degraded", "no connection: ").await;
+    stands(&outside.world, "degraded", "no connection to ").await;
     assert!(proxy.asked().iter().all(|(_, opened)| !opened));
     assert!(!process.log().contains("canary"), "{}", process.log());
     outside.world.end().await;

@@ -92,6 +92,7 @@ impl Engine {
                 run.uncharged.tokens = uncharged.tokens;
                 let incident = self.ids.token()[..8].to_owned();
                 warn!(millis, incident, %error, "the model did not answer");
+                run.journal.model_failed(&error.to_string());
                 Input::ModelFailed {
                     notice: notice_for(&error),
                     incident,

@@ -94,6 +94,8 @@ struct NotebookContents {
     page: Page,
     clock: Clock,
     keeper: Option<Keeper>,
+    /// Why the last failed call of the model failed. Of this process: a task that is restored does not know.
+    model_error: Option<String>,
 }
 
 impl fmt::Debug for Notebook {
@@ -104,7 +106,12 @@ impl fmt::Debug for Notebook {
 
 impl Notebook {
     pub(super) fn new(page: Page, clock: Clock) -> Self {
-        let held = NotebookContents { page, clock, keeper: None };
+        let held = NotebookContents {
+            page,
+            clock,
+            keeper: None,
+            model_error: None,
+        };
         Self(Arc::new(Inner {
             held: Mutex::new(held),
             words: Notify::new(),
@@ -117,6 +124,11 @@ impl Notebook {
 
     pub(super) fn set_keeper(&self, keeper: Keeper) {
         self.held().keeper = Some(keeper);
+    }
+
+    /// Why the last failed call of the model failed.
+    pub(super) fn model_error(&self) -> Option<String> {
+        self.held().model_error.clone()
     }
 
     /// Changes what is kept with the next step.
@@ -284,6 +296,10 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 impl Journal for Notebook {
     fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<OutsideInput>, JournalError>> {
         ready(self.news_now(state))
+    }
+
+    fn model_failed(&self, error: &str) {
+        self.held().model_error = Some(error.to_owned());
     }
 
     fn commit<'a>(&'a self, entry: StepRecord<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {

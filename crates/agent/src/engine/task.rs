@@ -32,7 +32,48 @@ pub struct Ending {
     pub answer: Option<String>,
     /// Steps of the plan that are not done, as people read them.
     pub open_steps: Vec<String>,
+    /// What failed, in the words of the model's server or ours: set with [`TurnReason::ModelError`], without keys.
+    pub error: Option<String>,
 }
+
+impl Ending {
+    /// The last words of a task that was completed.
+    ///
+    /// # Errors
+    /// [`TaskFailed`] when it failed or was stopped: it has no answer then.
+    pub fn into_answer(self) -> Result<String, TaskFailed> {
+        match self.status {
+            TurnStatus::Completed => Ok(self.answer.unwrap_or_default()),
+            TurnStatus::Queued | TurnStatus::Running | TurnStatus::Paused | TurnStatus::Failed | TurnStatus::Cancelled => {
+                Err(TaskFailed(Box::new(self)))
+            }
+        }
+    }
+}
+
+/// A task ended without an answer: how, and what failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskFailed(Box<Ending>);
+
+impl TaskFailed {
+    /// How it ended.
+    #[must_use]
+    pub fn ending(&self) -> &Ending {
+        &self.0
+    }
+}
+
+impl fmt::Display for TaskFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the task ended as {}: {}", self.0.status.as_str(), self.0.reason.as_str())?;
+        match &self.0.error {
+            Some(error) => write!(f, " ({error})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for TaskFailed {}
 
 /// One task: what was asked, how far it is, and the agent that carries it out.
 ///
@@ -123,6 +164,9 @@ impl Task {
                         status: turn.state.status,
                         reason: turn.state.reason.unwrap_or(TurnReason::FinalAnswer),
                         open_steps: open_steps(&turn.state),
+                        error: (turn.state.reason == Some(TurnReason::ModelError))
+                            .then(|| self.notebook.model_error())
+                            .flatten(),
                         answer: turn.state.answer,
                     }));
                 }

@@ -72,7 +72,7 @@ pub(super) fn asked_wait(headers: &HeaderMap, names: &[&str]) -> Option<Duration
 pub(super) fn unreachable(platform: &str, error: &reqwest::Error) -> DeliveryError {
     DeliveryError::Retry {
         reason: if error.is_connect() {
-            format!("no connection to {platform}: {}", cause(error))
+            format!("no connection to {platform}: {}", deepest_cause(error))
         } else if error.is_timeout() {
             format!("{platform} did not answer in time")
         } else {
@@ -83,8 +83,8 @@ pub(super) fn unreachable(platform: &str, error: &reqwest::Error) -> DeliveryErr
     }
 }
 
-/// The deepest cause of an error.
-fn cause(error: &reqwest::Error) -> String {
+/// The deepest cause of an error, such as a refused connection or a certificate. Nothing of the URL is in it.
+pub fn deepest_cause(error: &reqwest::Error) -> String {
     let mut cause = error.source();
     while let Some(earlier) = cause.and_then(Error::source) {
         cause = Some(earlier);

@@ -161,7 +161,10 @@ fn check_quorum(section: &str, channel: ChannelKind, own: &ChannelLive, rule: &m
         rule(
             &[&key(quorum), &key(named), &key("approval_approvers")],
             value > most,
-            format!("found {value}, allowed 1 to {most}: {why}"),
+            format!(
+                "found {value}, allowed {}: {why}",
+                if most == 1 { String::from("1") } else { format!("1 to {most}") }
+            ),
         );
     }
 }
@@ -169,7 +172,7 @@ fn check_quorum(section: &str, channel: ChannelKind, own: &ChannelLive, rule: &m
 /// How many different people these are at most, and why. `key` names them.
 fn most_approvers(channel: ChannelKind, key: &str, approvers: &Approvers) -> (u32, String) {
     match approvers {
-        Approvers::Requester => (1, format!("needs {key}: anyone, not_requester or a list when over 1")),
+        Approvers::Requester => (1, format!("more needs {key}: anyone, not_requester or a list")),
         Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => (u32::MAX, String::new()),
         // Nobody knows here how many a group has.
         Approvers::Listed(ids) if ids.iter().any(|id| channel.is_group(id)) => (u32::MAX, String::new()),

@@ -3,9 +3,14 @@
 use config::ValueKind;
 
 use super::kind::Kind;
+use super::secret::BOM;
 
 /// What is said about a secret that was trimmed.
 pub(super) const TRIMMED: &str = "blanks round the secret are dropped";
+/// What belongs to no secret: blanks round it, and the byte order mark of the file that it was copied from.
+fn trimmed(secret: &str) -> &str {
+    secret.trim_matches(|c: char| c.is_whitespace() || c == BOM)
+}
 
 /// Is a saved edit of the key in force at once?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +62,9 @@ impl Key {
     pub(super) fn trim(&self, value: &mut ValueKind) -> bool {
         if self.is_secret()
             && let ValueKind::String(secret) = value
-            && secret.trim().len() < secret.len()
+            && trimmed(secret).len() < secret.len()
         {
-            *secret = secret.trim().to_owned();
+            *secret = trimmed(secret).to_owned();
             return true;
         }
         false

@@ -6,6 +6,7 @@ use std::path::Path;
 use config::{Map, ValueKind};
 use countersign_agent::template::yaml::{self, Node, Yaml};
 
+use super::database_address::DatabaseAddress;
 use super::redis_address::RedisAddress;
 use super::secret;
 
@@ -163,7 +164,12 @@ impl Kind {
             let hint = if self.is_quoted(&node.value) { " (without quotes)" } else { "" };
             Refusal {
                 line: node.line,
-                why: format!("found {}, allowed {}{hint}", self.found(&node.value), self.allowed()),
+                why: format!(
+                    "found {}, allowed {}{hint}{}",
+                    self.found(&node.value),
+                    self.allowed(),
+                    self.reason(&node.value)
+                ),
             }
         };
         match (self, &node.value) {
@@ -209,14 +215,15 @@ impl Kind {
             Self::Choice(words) => words.contains(&text),
             Self::Address => text.parse::<SocketAddr>().is_ok(),
             Self::Url { blank } => (blank && text.is_empty()) || is_plain_url(text),
-            Self::Database => is_sqlite_file(text) || is_server(text, &["postgres", "postgresql"]),
+            Self::Database => DatabaseAddress::parse(text).is_ok(),
             Self::Redis => RedisAddress::parse(text).is_ok(),
             Self::Prefix => {
                 (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte))
             }
             Self::Folder => text.is_empty() || Path::new(text).is_dir(),
             Self::Name => (1..=64).contains(&text.chars().count()) && text.chars().all(|c| c.is_alphanumeric() || "-_".contains(c)),
-            Self::Text | Self::Secret => true,
+            Self::Secret => secret::is_one_line(text),
+            Self::Text => true,
             Self::Flag
             | Self::Whole { .. }
             | Self::NoneOrWhole { .. }
@@ -228,6 +235,17 @@ impl Kind {
             | Self::Maps(_)
             | Self::Sections(_) => return None,
         })
+    }
+
+    /// What is wrong, behind a colon, where more can be said than what is allowed.
+    fn reason(self, value: &Yaml) -> String {
+        let why = match (self, value) {
+            (Self::Database, Yaml::Text(text)) => DatabaseAddress::parse(text).err(),
+            (Self::Secret, Yaml::Text(_)) => Some(secret::ONE_LINE.to_owned()),
+            (Self::Redis, Yaml::Text(text)) => RedisAddress::parse(text).err().map(str::to_owned),
+            _ => None,
+        };
+        why.map(|why| format!(": {why}")).unwrap_or_default()
     }
 
     fn parse_ids(self, items: &[Node]) -> Result<ValueKind, Refusal> {
@@ -350,20 +368,6 @@ pub(super) fn is_plain_url(text: &str) -> bool {
             && url.query().is_none()
             && url.fragment().is_none()
             && !text.contains(char::is_whitespace)
-    })
-}
-
-/// A server's address: its scheme, and something behind it. What is wrong with the rest is told when it is used.
-fn is_server(text: &str, schemes: &[&str]) -> bool {
-    text.split_once("://")
-        .is_some_and(|(scheme, rest)| schemes.contains(&scheme) && !rest.is_empty() && !text.contains(char::is_whitespace))
-}
-
-/// In-memory databases are refused: the ledger must not be lost.
-fn is_sqlite_file(text: &str) -> bool {
-    text.strip_prefix("sqlite:").is_some_and(|rest| {
-        let file = rest.strip_prefix("//").unwrap_or(rest).split('?').next().unwrap_or_default();
-        !file.is_empty() && file != ":memory:" && !rest.contains("mode=memory")
     })
 }
 

@@ -127,7 +127,7 @@ fn check_members(line: u64, rule: &Map<String, Value>) -> Result<(), Refusal> {
     {
         let most = most_people(approvers);
         if *quorum > most {
-            return wrong(format!("quorum: found {quorum}, allowed 1 to {most} with these approvers"));
+            return wrong(format!("quorum: found {quorum}, but these approvers are at most {most}"));
         }
     }
     if rule.then == Ruling::Allow {

@@ -7,12 +7,26 @@ use std::path::Path;
 /// What is printed in place of a secret.
 pub(super) const HIDDEN: &str = "***";
 
-/// The content of a secret file without its last line break (editors and `echo` put one there).
+/// What some editors put before a text to say that it is UTF-8.
+pub(super) const BOM: char = '\u{feff}';
+
+/// What a secret is; another one was put together of two, or is not what it should be.
+pub(super) const ONE_LINE: &str = "a secret is one line without control characters";
+
+/// Is it? Blanks round it do not count.
+pub(super) fn is_one_line(secret: &str) -> bool {
+    !secret.trim().contains(char::is_control)
+}
+
+/// The content of a secret file without its last line break and byte order mark (editors and `echo` put them there).
 ///
 /// # Errors
 /// The file cannot be read or is not UTF-8.
 pub(super) fn read_file(path: &Path) -> io::Result<String> {
     let mut text = fs::read_to_string(path)?;
+    if text.starts_with(BOM) {
+        text.remove(0);
+    }
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {
@@ -22,31 +36,46 @@ pub(super) fn read_file(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
+/// Parts of a query whose values may be seen. Any other, known or misspelt, may be a password.
+const OPEN: [&str; 10] = [
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "user",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "application_name",
+    "mode",
+];
+
 /// `text` with the password of a URL hidden, in its user part or its query. Anything that is not a URL comes
-/// back as it is; a URL that cannot be read is hidden but for its scheme.
+/// back as it is; a URL that cannot be read, or whose password may go on behind the host, is hidden but for its scheme.
 pub(super) fn without_password(text: &str) -> String {
     let is_scheme = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
         return text.to_owned();
     };
+    let hidden = || format!("{scheme}://{HIDDEN}");
+    // A password with a `/`, `?` or `#` in it.
+    if rest.split_once(['/', '?', '#']).is_some_and(|(_, behind)| behind.contains('@')) {
+        return hidden();
+    }
     let Ok(mut url) = reqwest::Url::parse(text) else {
         return if rest.contains('@') || rest.contains('=') {
-            format!("{scheme}://{HIDDEN}")
+            hidden()
         } else {
             text.to_owned()
         };
     };
-    let is_secret = |name: &str| {
-        ["password", "passwd", "pwd", "secret", "token", "key"]
-            .iter()
-            .any(|word| name.to_ascii_lowercase().contains(word))
-    };
+    let is_secret = |name: &str| !OPEN.contains(&name);
     let in_query = url.query_pairs().any(|(name, _)| is_secret(&name));
     if url.password().is_none() && !in_query {
         return text.to_owned();
     }
     if url.password().is_some() && url.set_password(Some(HIDDEN)).is_err() {
-        return format!("{scheme}://{HIDDEN}");
+        return hidden();
     }
     if in_query {
         let pairs: Vec<(String, String)> = url
@@ -73,6 +102,14 @@ mod tests {
         for (from, to) in [
             ("postgres://ann:hunter2@db:5432/x", "postgres://ann:***@db:5432/x"),
             ("postgres://db/x?user=ann&password=hunter2", "postgres://db/x?user=ann&password=***"),
+            (
+                "postgres://db/x?sslmode=require&sslpassword=hunter2",
+                "postgres://db/x?sslmode=require&sslpassword=***",
+            ),
+            ("postgres://db/x?pasword=hunter2", "postgres://db/x?pasword=***"),
+            ("postgres://ann:12/ter2@db/x", "postgres://***"),
+            ("postgres://ann:12?ter2@db/x", "postgres://***"),
+            ("redis://cache/0?auth=hunter2", "redis://cache/0?auth=***"),
             ("redis://:hunter2@cache:6379/0", "redis://:***@cache:6379/0"),
             ("postgres://ann:hun/ter2@db:port/x", "postgres://***"),
             ("sqlite://data/countersign.db", "sqlite://data/countersign.db"),
@@ -93,6 +130,7 @@ mod tests {
             ("s3\r\n", "s3"),
             ("s3", "s3"),
             ("s3 \n", "s3 "),
+            ("\u{feff}s3\n", "s3"),
             ("s3\n\n", "s3\n"),
             ("", ""),
         ] {

@@ -364,6 +364,9 @@ fn take_key_from_file(members: &mut Map<String, Value>) -> Result<(), String> {
         return Err(String::from("api_key is set too: keep one of them"));
     }
     let key = secret::read_file(Path::new(&file)).map_err(|error| format!("{file:?} cannot be read: {error}"))?;
+    if !secret::is_one_line(&key) {
+        return Err(format!("{file:?}: {}", secret::ONE_LINE));
+    }
     members.insert("api_key".into(), Value::new(None, key.trim()));
     Ok(())
 }

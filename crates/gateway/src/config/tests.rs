@@ -316,13 +316,13 @@ fn rules_between_keys() {
         &format!("{quorum}}}}}\n"),
         &[],
         &[
-            "config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1 to 1: needs plan_review_approvers: anyone, not_requester or a list when over 1",
+            "config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1: more needs plan_review_approvers: anyone, not_requester or a list",
         ],
     );
     problems(
         &format!("{quorum}, plan_review_approvers: [ou_a]}}}}\n"),
         &[],
-        &["config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1 to 1: plan_review_approvers lists 1"],
+        &["config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1: plan_review_approvers lists 1"],
     );
     for several in ["anyone", "not_requester", "[ou_a, ou_b]", "[od-a]"] {
         loaded(&format!("{quorum}, plan_review_approvers: {several}}}}}\n"), &[]);
@@ -332,15 +332,15 @@ fn rules_between_keys() {
     for (few, why) in [
         (
             "approval_approvers: same",
-            "needs plan_review_approvers: anyone, not_requester or a list when over 1",
+            "more needs plan_review_approvers: anyone, not_requester or a list",
         ),
         (
             "approval_approvers: requester, plan_review_approvers: anyone",
-            "needs approval_approvers: anyone, not_requester or a list when over 1",
+            "more needs approval_approvers: anyone, not_requester or a list",
         ),
         ("approval_approvers: [U1]", "approval_approvers lists 1"),
     ] {
-        let problem = format!("config.yaml:1: channels.slack.approval_quorum: found 2, allowed 1 to 1: {why}");
+        let problem = format!("config.yaml:1: channels.slack.approval_quorum: found 2, allowed 1: {why}");
         problems(&of_calls(few), &[], &[&problem]);
     }
     for several in [

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use secrecy::ExposeSecret;
 
 use super::Boot;
+use super::database_address::DatabaseAddress;
 use super::problem::Report;
 use super::values::LayeredValues;
 
@@ -59,8 +60,10 @@ pub(super) fn check_workspace(boot: &Boot, layered: LayeredValues<'_>, file: &Pa
 
 /// The file of a SQLite database; beside it lie its log and its lock.
 fn database(boot: &Boot) -> Option<PathBuf> {
-    let path = boot.stores.database_url.expose_secret().strip_prefix("sqlite://")?;
-    (!path.is_empty()).then(|| PathBuf::from(path))
+    match DatabaseAddress::parse(boot.stores.database_url.expose_secret()) {
+        Ok(DatabaseAddress::File(path)) => Some(path),
+        Ok(DatabaseAddress::Server) | Err(_) => None,
+    }
 }
 
 /// Where `path` is: the name itself, whose folder may be reached through links, and what it leads to. Who may change a link may put

@@ -8,8 +8,9 @@ use metrics::{counter, histogram};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
+use super::outages::Lasting;
 use super::state::Gateway;
 use super::uploads::{Uploads, carry};
 use crate::channels::{BatchSizes, Delivery, DeliveryError, Receipt};
@@ -174,7 +175,12 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
     // Known here and nowhere else: told as soon as the ledger answers.
     loop {
         match record(gateway, row, &outcome).await {
-            Err(StoreError::Unavailable(reason)) => warn!(outbox.id = row.id, reason, "outcome of a delivery not recorded yet"),
+            Err(StoreError::Unavailable(reason)) => {
+                let subject = ("records", row.new.conversation.channel.as_str());
+                if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, Instant::now()) {
+                    warn!(outbox.id = row.id, reason, seconds, tries, "outcome of a delivery not recorded yet");
+                }
+            }
             recorded => return recorded,
         }
         tokio::time::sleep(RETRY).await;
@@ -248,6 +254,7 @@ fn point(row: &OutboxRow) -> &'static str {
 
 async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
     let now = gateway.clock.now();
+    let subject = ("deliveries", row.new.conversation.channel.as_str());
     let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
     match outcome {
         Ok(Receipt { message_id, at, chat }) => {
@@ -255,14 +262,24 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
                 tx.outbox_in_chat(row.id, &row.new.conversation, chat).await?;
             }
             tx.outbox_sent(row.id, message_id.as_deref(), *at).await?;
-            info!(
+            if let Some(Lasting { seconds, tries }) = gateway.outages().ended(subject, Instant::now()) {
+                info!(channel = subject.1, seconds, tries, "the platform takes deliveries again");
+            }
+            debug!(
                 outbox.id = row.id,
                 turn.id = row.new.turn_id.as_ref().map(tracing::field::display),
                 "delivered"
             );
         }
         Err(error) => {
-            warn!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
+            // Of a platform that is away it would be a line for each message and try.
+            if !matches!(error, DeliveryError::Retry { .. }) {
+                warn!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
+            } else if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, Instant::now()) {
+                warn!(channel = subject.1, outbox.id = row.id, %error, seconds, tries, "delivery failed; trying again");
+            } else {
+                debug!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
+            }
             let reason = error.to_string();
             let uncertain = matches!(error, DeliveryError::Retry { uncertain: true, .. });
             match next(row, error, now) {

@@ -4,8 +4,10 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use tokio::time::Instant;
 use tracing::error;
 
+use super::outages::{Lasting, Outages};
 use crate::conversation::DecideError;
 use crate::lanes::WorkError;
 use crate::store::StoreError;
@@ -125,10 +127,19 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// Requests that met a ledger that is away. Of the process: an error knows of no gateway.
+static AWAY: Outages = Outages::new();
+
 impl From<StoreError> for ApiError {
     fn from(failure: StoreError) -> Self {
-        // Logged once, here at the boundary.
-        error!(error = %failure, "the ledger failed");
+        // Logged once, here at the boundary; a ledger that is away, once a minute.
+        let is_away = matches!(failure, StoreError::Unavailable(_));
+        let away = is_away.then(|| AWAY.failed(("ledger", "requests"), Instant::now()));
+        if let Some(Lasting { seconds, tries }) = away.flatten() {
+            error!(error = %failure, seconds, requests = tries, "the ledger failed");
+        } else if !is_away {
+            error!(error = %failure, "the ledger failed");
+        }
         match failure {
             StoreError::Unavailable(_) | StoreError::Stale => Self::unavailable(),
             StoreError::Held { .. } | StoreError::Unusable(_) | StoreError::Corrupt(_) => Self::internal(),

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::intake;
+use super::outages::Lasting;
 use super::standings::counted;
 use super::state::Gateway;
 use crate::channels::{DeliveryError, Ending, Refusal, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived};
@@ -188,6 +189,7 @@ impl Keeper {
         let serving = async move {
             let ending = counted(
                 gateway.socket_standings(),
+                gateway.outages(),
                 kind,
                 &socket.name.clone(),
                 is_greeted,
@@ -260,10 +262,12 @@ impl Keeper {
     }
 
     fn trouble(&self, why: &str) {
-        warn!(
-            channel = self.kind.as_str(),
-            why, "a connection to the platform ended or was not opened"
-        );
+        let channel = self.kind.as_str();
+        match self.gateway.outages().failed(("sockets", channel), Instant::now()) {
+            Some(Lasting { tries: 1, .. }) => warn!(channel, why, "a connection to the platform ended or was not opened"),
+            Some(Lasting { seconds, tries }) => warn!(channel, why, seconds, tries, "still no connection to the platform"),
+            None => (),
+        }
         self.gateway.socket_standings().trouble(self.kind, why);
     }
 

@@ -7,8 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use countersign_agent::domain::ChannelKind;
 use metrics::gauge;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tracing::info;
 
+use super::outages::Outages;
 use crate::channels::Ending;
 
 /// One platform.
@@ -78,6 +80,7 @@ impl SocketStandings {
             Standing { open, .. } if open > 0 => ("ok", format!("{open} connections")),
             Standing { why, refused: true, .. } => ("failed", why),
             Standing { why, .. } if why.is_empty() => ("degraded", String::from("no connection yet")),
+            Standing { why, .. } if why.starts_with("no connection") => ("degraded", why),
             Standing { why, .. } => ("degraded", format!("no connection: {why}")),
         }
     }
@@ -95,6 +98,7 @@ impl Drop for Counted<'_> {
 /// Counts a connection while it is greeted and lives, also when it ends by a panic.
 pub(super) async fn counted(
     standings: &SocketStandings,
+    outages: &Outages,
     kind: ChannelKind,
     name: &str,
     greeted: oneshot::Receiver<()>,
@@ -104,7 +108,9 @@ pub(super) async fn counted(
     let counted = tokio::select! {
         ending = &mut serving => return ending,
         greeted = greeted => greeted.is_ok().then(|| {
-            info!(channel = kind.as_str(), connection = name, "events come over a new connection");
+            let away = outages.ended(("sockets", kind.as_str()), Instant::now());
+            let (seconds, tries) = away.map(|away| (away.seconds, away.tries)).unzip();
+            info!(channel = kind.as_str(), connection = name, seconds, tries, "events come over a new connection");
             standings.opened(kind);
             Counted(standings, kind)
         }),

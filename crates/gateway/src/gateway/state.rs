@@ -17,6 +17,7 @@ use super::api::Sockets;
 use super::body::BodyRoom;
 use super::console::Readers;
 use super::health::Since;
+use super::outages::Outages;
 use super::refusals::Refusals;
 use super::standings::SocketStandings;
 use crate::channels::{BoxFuture, Channel, DeliveryError, LarkHook, SLACK_APP, SlackClient, SlackHook, SocketPlatform};
@@ -171,6 +172,7 @@ struct Shared {
     refused: Mutex<BTreeMap<&'static str, PlatformRefusals>>,
     body_room: BodyRoom,
     refusals: Refusals,
+    outages: Outages,
     readers: Readers,
     sockets: Sockets,
     socket_standings: SocketStandings,
@@ -195,11 +197,17 @@ impl Gateway {
             refused: Mutex::default(),
             body_room: BodyRoom::default(),
             refusals: Refusals::default(),
+            outages: Outages::new(),
             readers: Readers::default(),
             sockets: Sockets::default(),
             socket_standings: SocketStandings::default(),
             homes: Semaphore::new(MOST_HOMES),
         }))
+    }
+
+    /// What fails again and again, for the log.
+    pub(super) fn outages(&self) -> &Outages {
+        &self.0.outages
     }
 
     /// A place for one more Home tab that somebody looks at, while there is one.

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use super::dispatch::Dispatcher;
+use super::outages::Lasting;
 use super::sockets::{CONNECTIONS, keep_socket};
 use super::state::Gateway;
 use crate::channels::DeliveryError;
@@ -143,13 +144,20 @@ where
 }
 
 /// Runs `work` until it finds nothing, then waits; `work` says how much it found.
-async fn repeat<F>(workers: &Workers, wakeup: &Notify, what: &str, mut work: impl FnMut() -> F)
+async fn repeat<F>(workers: &Workers, wakeup: &Notify, what: &'static str, mut work: impl FnMut() -> F)
 where
     F: Future<Output = Result<usize, StoreError>>,
 {
     let (gateway, stop) = (&workers.gateway, &workers.stop.soon);
+    let subject = ("worker", what);
     while !stop.is_cancelled() {
-        match work().await {
+        let done = work().await;
+        if done.is_ok()
+            && let Some(Lasting { seconds, tries }) = gateway.outages().ended(subject, Instant::now())
+        {
+            info!(what, seconds, tries, "the ledger works again");
+        }
+        match done {
             Ok(0) => {
                 tokio::select! {
                     () = stop.cancelled() => (),
@@ -159,7 +167,9 @@ where
             }
             Ok(_) => (),
             Err(error) => {
-                error!(%error, what, "a worker met a failing ledger; trying again");
+                if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, Instant::now()) {
+                    error!(%error, what, seconds, tries, "a worker met a failing ledger; trying again");
+                }
                 tokio::time::sleep(FAILURE_PAUSE).await;
             }
         }
@@ -244,6 +254,7 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
         () = stop.cancelled() => return,
     }
     let mut pause = FIRST_PAUSE;
+    let subject = ("identity", kind.as_str());
     loop {
         let asked = tokio::select! {
             asked = gateway.channels.out(kind).identity() => asked,
@@ -259,7 +270,9 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
                 match stored.await {
                     Ok(()) => {
                         gateway.note_identity(kind, None);
-                        info!(channel = kind.as_str(), bot = id, "the bot knows itself");
+                        let away = gateway.outages().ended(subject, Instant::now());
+                        let (seconds, tries) = away.map(|away| (away.seconds, away.tries)).unzip();
+                        info!(channel = kind.as_str(), bot = id, seconds, tries, "the bot knows itself");
                         gateway.ledger.inbox_wakeup().notify_one();
                         return;
                     }
@@ -268,7 +281,9 @@ async fn identity_loop(gateway: Gateway, stop: CancellationToken, kind: ChannelK
             }
             Err(error) => {
                 // It may be known from an earlier start; that the platform refuses us is worth telling all the same.
-                warn!(channel = kind.as_str(), %error, "the platform does not tell who the bot is");
+                if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, Instant::now()) {
+                    warn!(channel = kind.as_str(), %error, seconds, tries, "the platform does not tell who the bot is");
+                }
                 gateway.note_identity(kind, Some(error.to_string()));
                 pause = next_pause(pause, &error);
             }

@@ -154,11 +154,18 @@ impl Redis {
         }
     }
 
-    /// Connects if there is no connection, and writes: a server that is full, or a replica, only answers reads.
+    /// Connects if there is no connection, and does what it is there for.
     async fn probe(&self) -> Result<(), Trouble> {
         if !self.wire.is_up() {
             self.wire.connect().await?;
         }
+        // Both, each time: a server that is full still passes messages on.
+        let (written, told) = (self.write_probe().await, self.wakes.beat().await);
+        written.and(told)
+    }
+
+    /// Writes: a server that is full, or a replica, only answers reads.
+    async fn write_probe(&self) -> Result<(), Trouble> {
         let mut probe = redis::cmd("SET");
         probe.arg(format!("{}:probe", self.prefix)).arg(1).arg("PX").arg(PROBE_TTL);
         self.wire.ask("probe", &[probe], BACKGROUND).await.map(drop)
@@ -182,14 +189,19 @@ impl Redis {
     }
 }
 
-/// Tries to reach a Redis. Nothing is written.
+/// Tries everything that a running gateway asks of its Redis: writes a key that expires, publishes and subscribes.
 ///
 /// # Errors
-/// `Unusable` for an address that cannot be meant, `Unavailable` for a server that is not reached.
-pub async fn look_at_redis(url: &SecretString) -> Result<(), StoreError> {
-    let (redis, _jobs) = Redis::new(url, "countersign")?;
-    let reached = redis.wire.connect().await;
-    reached.map_err(|trouble| StoreError::Unavailable(format!("redis: {trouble}")))
+/// `Unusable` for an address that cannot be meant, `Unavailable` for a server that is not reached or refuses.
+pub async fn try_redis(url: &SecretString, prefix: &str) -> Result<(), StoreError> {
+    let (redis, _jobs) = Redis::new(url, prefix)?;
+    let tried = async {
+        redis.wire.connect().await?;
+        redis.wire.refuse_node().await?;
+        redis.write_probe().await?;
+        redis.wakes.try_both().await
+    };
+    tried.await.map_err(|trouble| StoreError::Unavailable(format!("redis: {trouble}")))
 }
 
 /// Writes and publishes what follows commits, until the ledger is gone.
@@ -208,13 +220,12 @@ async fn work(redis: Arc<Redis>, mut jobs: Jobs) {
     }
 }
 
-/// Probes Redis once a second, and publishes an empty wake-up as a heartbeat: a process that hears none knows that it is cut off.
+/// Probes Redis once a second.
 async fn keep(redis: Arc<Redis>) {
     loop {
         let trouble = redis.probe().await.err();
         let reached = trouble.is_none();
         redis.note(trouble);
-        redis.wakes.wake(Ready::default());
         tokio::select! {
             () = tokio::time::sleep(ROUND) => (),
             // A server that was only started anew is back at once. One that refuses to be written to is not asked faster.

@@ -43,6 +43,11 @@ impl PostgresServer {
         format!("postgres://postgres@127.0.0.1:{}/{database}", self.port.number)
     }
 
+    /// Its port on this machine.
+    pub fn port(&self) -> u16 {
+        self.port.number
+    }
+
     /// Address of a new, empty database.
     pub async fn fresh_database(&self) -> String {
         create_database(&self.url("")).await

@@ -101,20 +101,39 @@ fn addresses_and_urls() {
     let told = check(url, "https://ann:hunter2@a").unwrap_err();
     assert!(told.contains("ann:***@a") && !told.contains("hunter2"), "{told}");
     assert!(check(Kind::Url { blank: true }, "''").is_ok());
-    for good in ["sqlite://data/c.db", "sqlite:///var/c.db", "sqlite:c.db", "sqlite://c.db?mode=rwc"] {
+    for good in ["sqlite://data/c.db", "sqlite:///var/c.db"] {
         assert!(check(Kind::Database, good).is_ok(), "{good}");
     }
-    for bad in ["sqlite::memory:", "sqlite://", "sqlite://x?mode=memory", "mysql://a/b", "''"] {
+    for bad in [
+        "sqlite::memory:",
+        "sqlite:c.db",
+        "sqlite://",
+        "sqlite://x?mode=memory",
+        "sqlite://c.db?mode=rwc",
+        "mysql://a/b",
+        "''",
+    ] {
         assert!(check(Kind::Database, bad).is_err(), "{bad}");
     }
     for good in ["postgres://a:hunter2@h/d", "postgresql://h:5432/d?sslmode=require"] {
         assert!(check(Kind::Database, good).is_ok(), "{good}");
     }
-    refused(
+    let told = |kind, text: &str| check(kind, text).unwrap_err();
+    let said = told(Kind::Database, "postgres://a:hunter2@h /d");
+    let begins = "found postgres://***, allowed sqlite://FILE or postgres://USER:PASSWORD@HOST/DATABASE: a server stands behind";
+    assert!(said.starts_with(begins), "{said}");
+    let said = told(
         Kind::Database,
-        "postgres://a:hunter2@h /d",
-        "found postgres://***, allowed sqlite://FILE or postgres://USER:PASSWORD@HOST/DATABASE",
+        "postgres://a:hunter2@h/d?sslpassword=hunter2&sslmode=require&pw=hunter2",
     );
+    let begins = "found postgres://a:***@h/d?sslpassword=***&sslmode=require&pw=***, allowed sqlite://FILE or postgres://";
+    assert!(
+        said.starts_with(begins) && said.contains(": the option sslpassword is not known"),
+        "{said}"
+    );
+    assert!(!said.contains("hunter2"), "{said}");
+    let said = told(Kind::Redis, "redis://h?protocol=resp3");
+    assert!(said.ends_with(": no options and no blanks are allowed"), "{said}");
     for good in [
         "redis://127.0.0.1:6379/0",
         "rediss://:pw@h",

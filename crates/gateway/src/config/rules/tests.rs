@@ -118,10 +118,13 @@ fn wrong_rules_are_told() {
             "{tool: a, then: ask, approvers: nobody}",
             "approvers: found nobody, allowed requester",
         ),
-        ("{tool: a, then: ask, approvers: [x], quorum: 2}", "quorum: found 2, allowed 1 to 1"),
+        (
+            "{tool: a, then: ask, approvers: [x], quorum: 2}",
+            "quorum: found 2, but these approvers are at most 1",
+        ),
         (
             "{tool: a, then: ask, approvers: requester, quorum: 2}",
-            "quorum: found 2, allowed 1 to 1",
+            "quorum: found 2, but these approvers are at most 1",
         ),
         ("{tool: 'a*', effect: destructive, then: allow}", "names its tool in full"),
         ("{tool: run_bash, where: {command: 'ls *'}, then: allow}", "has no * in where"),

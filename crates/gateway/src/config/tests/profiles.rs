@@ -121,7 +121,7 @@ profiles:
         "config.yaml:16: profiles: entry 4 needs a name",
         "config.yaml:20: profiles.c.locale: found fr, allowed zh-CN or en-US",
         "config.yaml:21: profiles.c.locale: duplicate key, first on line 20",
-        "config.yaml:19: profiles.c.plan_review_quorum: found 2, allowed 1 to 1: needs plan_review_approvers",
+        "config.yaml:19: profiles.c.plan_review_quorum: found 2, allowed 1: more needs plan_review_approvers",
         "config.yaml:3: models.big.base_url: found a blank, must be set when models.big.provider is openai",
         "config.yaml:3: models.big.name: found a blank",
         "config.yaml:4: models.odd.provider: must be set: demo, openai or anthropic",

@@ -68,6 +68,35 @@ fn secrets_from_files() {
     );
 }
 
+/// bugs F18: a byte order mark before a secret is no part of it, wherever the secret comes from; a secret of two lines is refused by its key.
+#[test]
+fn secrets_are_one_line_without_a_mark() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret");
+    let file = path.display().to_string();
+    std::fs::write(&path, "\u{feff}s3cret\r\n").unwrap();
+    let found = loaded("", &[("COUNTERSIGN__CHANNELS__LARK__APP_SECRET_FILE", &file)]);
+    assert_eq!((found.boot.lark.app_secret.expose_secret(), found.warnings.len()), ("s3cret", 0));
+    std::fs::write(&path, "\u{feff}sqlite://x.db\n").unwrap();
+    let found = loaded("", &[("COUNTERSIGN__STORE__DATABASE_URL_FILE", &file)]);
+    assert_eq!(found.boot.stores.database_url.expose_secret(), "sqlite://x.db");
+    let found = loaded("", &[("COUNTERSIGN__CHANNELS__LARK__APP_SECRET", "\u{feff}s3cret")]);
+    assert_eq!(found.boot.lark.app_secret.expose_secret(), "s3cret");
+
+    std::fs::write(&path, "s3cret\nold-s3cret\n").unwrap();
+    let told = "channels.lark.app_secret: found a secret, allowed text (put it in quotes): a secret is one line without control characters";
+    problems(
+        "",
+        &[("COUNTERSIGN__CHANNELS__LARK__APP_SECRET_FILE", &file)],
+        &[&format!("env COUNTERSIGN__CHANNELS__LARK__APP_SECRET_FILE: {told}")],
+    );
+    problems(
+        "channels:\n  lark:\n    app_secret: \"a\\nb\"\n",
+        &[],
+        &[&format!("config.yaml:3: {told}")],
+    );
+}
+
 /// design: no secret leaves through the effective configuration, a warning, an error or `Debug`.
 #[test]
 fn secrets_stay_inside() {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Event, FollowUp, Gate, GateId, Millis, Notice,
-    Outbound, PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
+    Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Event, FollowUp, Gate, GateId, GateKind,
+    Millis, Notice, Outbound, PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
@@ -40,7 +40,7 @@ pub(super) async fn write_step(
     } = entry;
     tx.append_messages(lease, &row.id, row.messages, fresh).await?;
     row.messages += i64::try_from(fresh.len()).unwrap_or(0);
-    let mut events = Vec::new();
+    let (mut events, mut opened) = (Vec::new(), None);
     for effect in effects {
         match effect {
             Effect::Say(content) => say(tx, row, *content).await?,
@@ -59,6 +59,7 @@ pub(super) async fn write_step(
                 tx.reopen_action(lease, &action, &gate).await?;
             }
             Effect::OpenGate(mut opening) => {
+                opened = Some(opening.kind);
                 opening.card.ask(live.approvers_of(opening.kind).clone());
                 note_absences(tx, row, &mut opening.card, now).await?;
                 for event in told_at_opening(&opening.id, opening.card.away()) {
@@ -81,6 +82,9 @@ pub(super) async fn write_step(
             Effect::Finish => finish(tx, lease, row, before, turn, now).await?,
         }
     }
+    if row.started_at.is_none() || before.status != turn.state.status || opened.is_some() {
+        log_state(row, &turn.state, opened);
+    }
     tell_session(tx, row, before.status, turn.state.status).await?;
     tx.append_events(lease, &events).await?;
     row.status = turn.state.status;
@@ -91,6 +95,18 @@ pub(super) async fn write_step(
     tx.save_turn(lease, row).await?;
     tx.consume(lease, heard).await?;
     Ok(events)
+}
+
+/// One line of the log for each state of a task.
+fn log_state(row: &TurnRow, state: &TurnState, opened: Option<GateKind>) {
+    let is = match opened {
+        Some(gate) => format!("waiting for {}", gate.as_str()),
+        None => state.reason.map_or_else(
+            || state.status.as_str().to_owned(),
+            |reason| format!("{} ({})", state.status.as_str(), reason.as_str()),
+        ),
+    };
+    info!("task {} of {} in {}: {is}", row.id, row.user, row.conversation.chat);
 }
 
 /// The next event of the turn.
@@ -208,11 +224,6 @@ async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnSta
 /// The turn is over: an open gate must not be answered any more, its cards say how it ended, and the request gets its mark.
 async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, turn: &Turn, now: Millis) -> Result<(), StoreError> {
     let state = &turn.state;
-    info!(
-        status = state.status.as_str(),
-        reason = state.reason.map(TurnReason::as_str),
-        "turn over"
-    );
     // Not the gate of the state: a turn that is given up may end without its state.
     if let Some(gate) = tx.open_gate_of_lane(&row.lane_id).await?
         && gate.turn_id == row.id
@@ -379,7 +390,6 @@ async fn open_gate(
             "kind": kind.as_str(), "digest": digest, "plan_version": plan_version, "quorum": quorum, "replaces": gate.replaces,
         }),
     });
-    info!(gate.id = %id, kind = kind.as_str(), "waiting for a person");
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Wake-ups between processes: the kinds of work that a commit made ready, published to all. A message may be lost: workers look every
 //! second anyway.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::Ids;
@@ -11,14 +11,16 @@ use redis::aio::PubSub;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::wire::{BACKGROUND, Wire};
+use super::wire::{BACKGROUND, Trouble, Wire};
 
 /// After a message our workers wait so long for more, and then look once: the process that sent it is already at work.
 const GATHER: Duration = Duration::from_millis(15);
 /// Every process publishes once a second. One that hears nothing for so long has lost its connection.
 const SILENCE: Duration = Duration::from_secs(4);
-/// Between two tries to subscribe.
+/// Between two tries to subscribe. It grows while we may not.
 const AGAIN: Duration = Duration::from_millis(500);
+/// It grows so far.
+const AGAIN_AT_MOST: Duration = Duration::from_secs(30);
 
 /// The kinds of work that are ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +68,8 @@ pub(in crate::store) struct Wakes {
     unpublished: AtomicU8,
     /// Notified when there is something to publish.
     pub(super) publishing: Notify,
+    /// May we subscribe? `None` before the first try has ended.
+    may_hear: Mutex<Option<Result<(), Trouble>>>,
 }
 
 impl Wakes {
@@ -76,6 +80,7 @@ impl Wakes {
             origin: Ids::random().token(),
             unpublished: AtomicU8::new(0),
             publishing: Notify::new(),
+            may_hear: Mutex::default(),
         }
     }
 
@@ -87,10 +92,42 @@ impl Wakes {
 
     pub(super) async fn publish(&self) {
         let bits = self.unpublished.swap(0, Ordering::SeqCst);
+        // Counted as an error; a lost message costs a second.
+        let _lost = self.tell(bits).await;
+    }
+
+    /// Publishes an empty wake-up: a process that hears none knows that it is cut off. Tells also when we may not publish or not subscribe.
+    pub(super) async fn beat(&self) -> Result<(), Trouble> {
+        let told = self.tell(0).await;
+        let may_hear = self.may_hear.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // One missing right bars both as a rule, and is told once: what we cannot hear counts.
+        may_hear.map_or(Ok(()), |may_hear| may_hear.and(told))
+    }
+
+    /// Publishes and subscribes once.
+    pub(super) async fn try_both(&self) -> Result<(), Trouble> {
+        self.hear().await?;
+        self.tell(0).await
+    }
+
+    async fn tell(&self, bits: u8) -> Result<(), Trouble> {
         let mut command = redis::cmd("PUBLISH");
         command.arg(&self.channel).arg(format!("{} {bits}", self.origin));
-        // Counted as an error; a lost message costs a second.
-        let _lost = self.wire.ask("publish", &[command], BACKGROUND).await;
+        let told = self.wire.ask("publish", &[command], BACKGROUND).await;
+        told.map(drop).map_err(|trouble| self.named("publish to", trouble))
+    }
+
+    async fn hear(&self) -> Result<PubSub, Trouble> {
+        let heard = self.wire.listen(&self.channel).await;
+        heard.map_err(|trouble| self.named("subscribe to", trouble))
+    }
+
+    /// A refusal for want of a right, with what it is about.
+    fn named(&self, act: &str, trouble: Trouble) -> Trouble {
+        match trouble {
+            Trouble::Refused(why) if why.starts_with("NOPERM") => Trouble::Barred(format!("{act} {}: {why}", self.channel)),
+            other => other,
+        }
     }
 
     /// What another process made ready; nothing of our own messages.
@@ -102,8 +139,14 @@ impl Wakes {
     /// Listens to the other processes and calls `wake_here`, for ever.
     pub(super) async fn listen(self: Arc<Self>, wake_here: impl Fn(Ready) + Send) {
         let mut may_have_missed = false;
+        let mut pause = AGAIN;
         loop {
-            match self.wire.listen(&self.channel).await {
+            let heard = self.hear().await;
+            // Only a missing right: whether there is a connection is asked elsewhere.
+            let barred = heard.as_ref().err().filter(|trouble| matches!(trouble, Trouble::Barred(_)));
+            pause = if barred.is_some() { (pause * 2).min(AGAIN_AT_MOST) } else { AGAIN };
+            *self.may_hear.lock().unwrap_or_else(PoisonError::into_inner) = Some(barred.cloned().map_or(Ok(()), Err));
+            match heard {
                 Ok(mut subscription) => {
                     if may_have_missed {
                         wake_here(Ready::ALL);
@@ -113,7 +156,7 @@ impl Wakes {
                 Err(trouble) => tracing::debug!(%trouble, "cannot hear the other processes"),
             }
             may_have_missed = true;
-            sleep(AGAIN).await;
+            sleep(pause).await;
         }
     }
 

@@ -24,6 +24,9 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// For one answer, whatever the caller's own limit.
 const ANSWER: Duration = Duration::from_secs(1);
 
+/// What is said of a node of a Cluster behind another address.
+const NODE: &str = "it is one node of a Cluster, whose address begins with redis-cluster://";
+
 /// Why Redis did not do it. No text holds a password.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -36,6 +39,9 @@ pub(super) enum Trouble {
     /// It answered with an error.
     #[error("it refuses: {0}")]
     Refused(String),
+    /// The user's rights do not reach so far.
+    #[error("may not {0}")]
+    Barred(String),
     /// The connection could not be made or broke.
     #[error("{0}")]
     Broken(String),
@@ -46,6 +52,7 @@ impl From<RedisError> for Trouble {
         // The code of a server's error and its text: `OOM command not allowed …`, `WRONGPASS …`, `READONLY …`.
         match (error.code(), error.detail()) {
             _ if error.is_timeout() => Self::Slow,
+            (Some("MOVED"), detail) => Self::Refused(format!("{NODE} (MOVED {})", detail.unwrap_or_default())),
             (Some(code), detail) => Self::Refused(format!("{code} {}", detail.unwrap_or_default()).trim_end().to_owned()),
             (None, _) => Self::Broken(error.to_string()),
         }
@@ -144,6 +151,18 @@ impl Wire {
         }
     }
 
+    /// Is a node of a Cluster behind an address that is no Cluster's? It keeps a part of the keys, so that some writes go well. Servers before
+    /// Redis 6 do not say.
+    pub(super) async fn refuse_node(&self) -> Result<(), Trouble> {
+        if self.is_cluster() {
+            return Ok(());
+        }
+        match self.ask("hello", &[redis::cmd("HELLO")], BACKGROUND).await.as_deref() {
+            Ok([Value::Array(words)]) if mode_of(words) == Some(b"cluster".as_slice()) => Err(Trouble::Refused(NODE.to_owned())),
+            _ => Ok(()),
+        }
+    }
+
     async fn any_node(&self) -> Result<PubSub, RedisError> {
         let mut last = RedisError::from((redis::ErrorKind::Client, "no node is known"));
         for node in self.nodes()? {
@@ -232,6 +251,15 @@ impl Wire {
             self.cut.notify_one();
         }
     }
+}
+
+/// The value behind the name `mode`.
+fn mode_of(words: &[Value]) -> Option<&[u8]> {
+    let mut pairs = words.chunks_exact(2);
+    pairs.find_map(|pair| match pair {
+        [Value::BulkString(name), Value::BulkString(mode)] if name == b"mode" => Some(mode.as_slice()),
+        _ => None,
+    })
 }
 
 async fn send(socket: Socket, commands: &[Cmd]) -> Result<Vec<Value>, RedisError> {

@@ -1,30 +1,12 @@
-//! The database file: which one an address names, how it is made, and the lock that gives it to one process.
+//! The database file: how it is made, and the lock that gives it to one process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use secrecy::{ExposeSecret, SecretString};
-
 use super::Result;
 use crate::store::StoreError;
-
-/// The file that a `sqlite://` address names, absolute. Of other addresses nothing is repeated: they hold passwords.
-pub(super) fn path_of(url: &SecretString) -> Result<PathBuf> {
-    let url = url.expose_secret();
-    let Some(path) = url.strip_prefix("sqlite://") else {
-        return Err(StoreError::Unusable(
-            "the address must be sqlite://PATH, for example sqlite://data/countersign.db".to_owned(),
-        ));
-    };
-    if path.is_empty() || path.contains(":memory:") || path.contains('?') {
-        return Err(StoreError::Unusable(
-            "the address must name a file after sqlite://, without options".to_owned(),
-        ));
-    }
-    std::path::absolute(path).map_err(|error| StoreError::Unusable(format!("`{path}`: {error}")))
-}
 
 /// Makes the folder and an empty file that only we may read: people's chats are in it. SQLite gives its
 /// side files the rights of the main one.
@@ -39,6 +21,25 @@ pub(super) fn prepare(path: &Path) -> Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).map_err(trouble)?;
     Ok(())
+}
+
+/// May we write the file, and make its side files? One is made beside it, or where its folder would be, and removed.
+pub(super) fn try_writing(path: &Path) -> Result<()> {
+    let trouble = |place: &Path, error: std::io::Error| StoreError::Unusable(format!("`{}` cannot be written: {error}", place.display()));
+    if path.exists() {
+        OpenOptions::new().append(true).open(path).map_err(|error| trouble(path, error))?;
+    }
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let Some(folder) = real.ancestors().skip(1).find(|folder| folder.exists()) else {
+        return Ok(());
+    };
+    let trial = folder.join(format!(".countersign-check-{}", std::process::id()));
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&trial)
+        .and_then(|_| std::fs::remove_file(&trial))
+        .map_err(|error| trouble(folder, error))
 }
 
 /// The path inside a URL: every byte that could mean something there is spelled out.
@@ -62,6 +63,9 @@ pub(super) fn encoded(path: &Path) -> Result<String> {
 #[derive(Debug)]
 pub(super) struct FileLock {
     file: File,
+    /// The database itself, locked under whatever name it is opened.
+    inode: Option<File>,
+    /// Without links.
     database: PathBuf,
     /// The last holder closed the database in order, and it has not changed since.
     closed: bool,
@@ -69,8 +73,9 @@ pub(super) struct FileLock {
 
 impl FileLock {
     /// Takes `<database>.lock` and writes our process id into it. The lock belongs to the open file, so a killed
-    /// process leaves none behind; the file itself stays.
+    /// process leaves none behind; the file itself stays. A file of several names has a `.lock` beside each: the database itself is locked, too.
     pub(super) fn take(database: &Path) -> Result<Self> {
+        let database = database.canonicalize().unwrap_or_else(|_| database.to_owned());
         let mut name = database.as_os_str().to_owned();
         name.push(".lock");
         let path = PathBuf::from(name);
@@ -88,12 +93,15 @@ impl FileLock {
         let _unreadable = file.read_to_string(&mut before);
         match locked {
             Ok(()) => {
-                write(&mut file, &std::process::id().to_string()).map_err(trouble)?;
-                Ok(Self {
+                let mut lock = Self {
                     file,
-                    closed: closing_mark(database).is_some_and(|mark| mark == before),
-                    database: database.to_owned(),
-                })
+                    inode: None,
+                    closed: closing_mark(&database).is_some_and(|mark| mark == before),
+                    database,
+                };
+                lock.inode = lock_inode(&lock.database)?;
+                write(&mut lock.file, &std::process::id().to_string()).map_err(trouble)?;
+                Ok(lock)
             }
             Err(TryLockError::WouldBlock) => Err(StoreError::Held {
                 path: database.display().to_string(),
@@ -122,9 +130,29 @@ impl Drop for FileLock {
     /// Unlocks the file. Closing it is not enough: a child that was forked and has not reached its `exec` has the same open file, and with
     /// it the lock.
     fn drop(&mut self) {
-        if let Err(error) = self.file.unlock() {
-            tracing::warn!(%error, "the lock of the database file is free when this process ends");
+        for file in std::iter::once(&self.file).chain(&self.inode) {
+            if let Err(error) = file.unlock() {
+                tracing::warn!(%error, "the lock of the database file is free when this process ends");
+            }
         }
+    }
+}
+
+/// Locks what the path leads to, its device and inode, whatever its name. Only on Linux, where such a lock and those of SQLite do not know of each other;
+/// elsewhere they would meet.
+fn lock_inode(database: &Path) -> Result<Option<File>> {
+    if !cfg!(target_os = "linux") || !database.exists() {
+        return Ok(None);
+    }
+    let trouble = |error: std::io::Error| StoreError::Unusable(format!("`{}`: {error}", database.display()));
+    let inode = File::open(database).map_err(trouble)?;
+    match inode.try_lock() {
+        Ok(()) => Ok(Some(inode)),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Held {
+            path: database.display().to_string(),
+            pid: "unknown, under another name of the file".to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(trouble(error)),
     }
 }
 
@@ -151,27 +179,6 @@ fn write(file: &mut File, text: &str) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    /// design: addresses of other databases are refused without repeating their password.
-    #[test]
-    fn addresses() {
-        for (url, wanted) in [
-            ("oracle://u:hunter2@db/x", "sqlite://PATH"),
-            ("mysql://u:hunter2@db/x", "sqlite://PATH"),
-            ("sqlite::memory:", "sqlite://PATH"),
-            ("sqlite://:memory:", "must name a file"),
-            ("sqlite://x.db?mode=ro", "must name a file"),
-            ("sqlite://", "must name a file"),
-        ] {
-            let error = path_of(&SecretString::from(url.to_owned())).unwrap_err().to_string();
-            assert!(error.contains(wanted), "{url}: {error}");
-            assert!(!error.contains("hunter2"), "{error}");
-        }
-        let absolute = path_of(&SecretString::from("sqlite:///var/lib/x.db".to_owned())).unwrap();
-        assert_eq!(absolute, Path::new("/var/lib/x.db"));
-        let relative = path_of(&SecretString::from("sqlite://data/x.db".to_owned())).unwrap();
-        assert!(relative.is_absolute() && relative.ends_with("data/x.db"));
-    }
-
     /// A process that was just forked has our open files: what is given back is free all the same.
     #[test]
     fn given_back_means_free() {
@@ -183,6 +190,51 @@ mod tests {
         held.give_back();
         FileLock::take(&database).unwrap();
         drop(of_a_child);
+    }
+
+    /// bugs F18: one file is locked once, whatever name leads to it: a link to it, a second name, a linked folder.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn other_names_are_the_same_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("ledger.db");
+        std::fs::write(&database, "").unwrap();
+        std::fs::create_dir(folder.path().join("other")).unwrap();
+        let (link, name) = (folder.path().join("other/link.db"), folder.path().join("other/name.db"));
+        std::os::unix::fs::symlink(&database, &link).unwrap();
+        std::fs::hard_link(&database, &name).unwrap();
+        std::os::unix::fs::symlink(folder.path(), folder.path().join("folder")).unwrap();
+        let all = [database.clone(), link, name, folder.path().join("folder/ledger.db")];
+        for held in &all {
+            let lock = FileLock::take(held).unwrap();
+            for other in &all {
+                let refused = FileLock::take(other);
+                assert!(matches!(refused, Err(StoreError::Held { .. })), "{held:?} {other:?}: {refused:?}");
+            }
+            drop(lock);
+        }
+        FileLock::take(&database).unwrap();
+    }
+
+    /// peers F7: a place where no file can be made, or a folder in the place of the file, is told before the start; nothing stays behind.
+    #[test]
+    fn writing_is_tried() {
+        let folder = tempfile::tempdir().unwrap();
+        try_writing(&folder.path().join("a/b/ledger.db")).unwrap();
+        let database = folder.path().join("ledger.db");
+        std::fs::write(&database, "one").unwrap();
+        try_writing(&database).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(std::fs::read(&database).unwrap(), b"one");
+        let error = try_writing(folder.path()).unwrap_err();
+        assert!(matches!(error, StoreError::Unusable(_)), "{error}");
+        #[cfg(target_os = "linux")]
+        assert!(
+            try_writing(Path::new("/proc/ledger.db"))
+                .unwrap_err()
+                .to_string()
+                .contains("`/proc` cannot be written")
+        );
     }
 
     /// A start that is refused (by the schema, say) lets go of the file, whatever a forked child still has open.

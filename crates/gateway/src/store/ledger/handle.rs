@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Conversation, Inbound};
+use sqlx::Executor as _;
 use tokio::sync::{Notify, watch};
 
 use super::accept::Acceptor;
@@ -146,7 +147,10 @@ impl Ledger {
             return Err(StoreError::Unavailable("closed".to_owned()));
         }
         let answer = async {
-            sqlx::query("SELECT 1").fetch_one(&self.inner.pools.read).await?;
+            self.inner.pools.read.execute("SELECT 1").await?;
+            if self.inner.is_shared() {
+                postgres::refuse_pooler(&self.inner.pools).await?;
+            }
             let Some(acceptor) = self.acceptor.as_ref().filter(|acceptor| acceptor.is_refusing()) else {
                 return Ok(());
             };

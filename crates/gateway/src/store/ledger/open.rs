@@ -1,6 +1,5 @@
 //! Opening the database: which kind the address names, its connections, and the end of them.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use countersign_agent::domain::Clock;
@@ -15,24 +14,14 @@ use super::simulation::Simulation;
 use super::wakeups::Wakeups;
 use super::write_queue::{ChatLocks, WriteQueue};
 use super::{Result, file, postgres, sqlite};
-use crate::config::{Coordination, Stores};
+use crate::config::{Coordination, DatabaseAddress, Stores};
+use crate::store::StoreError;
 use crate::store::coordination::Redis;
 
-/// What an address names.
-enum Address {
-    File(PathBuf),
-    Server(SecretString),
-}
-
-impl Address {
-    fn parse(url: &SecretString) -> Result<Self> {
-        let text = url.expose_secret();
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            Ok(Self::Server(url.clone()))
-        } else {
-            file::path_of(url).map(Self::File)
-        }
-    }
+/// What `url` names. The driver is given no address that was not looked at here.
+fn named(url: &SecretString) -> Result<DatabaseAddress> {
+    let why = |why: String| StoreError::Unusable(format!("the address is wrong: {why}"));
+    DatabaseAddress::parse(url.expose_secret()).map_err(why)
 }
 
 impl Ledger {
@@ -42,9 +31,25 @@ impl Ledger {
     /// `Unusable` for a wrong address, a place where no file can be, a file that is no database, or a newer schema;
     /// `Unavailable` for a server that does not answer.
     pub async fn schema_state(url: &SecretString) -> Result<SchemaState> {
-        match Address::parse(url)? {
-            Address::File(path) => sqlite::schema_state(&path).await,
-            Address::Server(url) => postgres::schema_state(&url).await,
+        match named(url)? {
+            DatabaseAddress::File(path) => sqlite::schema_state(&path).await,
+            DatabaseAddress::Server => postgres::schema_state(url).await,
+        }
+    }
+
+    /// Tries what a start needs, beside a process that may be running, and leaves all as it is: rights to make and to write the tables, a server that takes
+    /// writes and no pooler before it, a folder for the file. `migrate`: the start would bring the schema up to date.
+    ///
+    /// # Errors
+    /// Those of [`Ledger::open`], but not that another process has the file.
+    pub async fn try_start(url: &SecretString, migrate: bool) -> Result<SchemaState> {
+        match named(url)? {
+            DatabaseAddress::File(path) => {
+                let state = sqlite::schema_state(&path).await?;
+                file::try_writing(&path)?;
+                Ok(state)
+            }
+            DatabaseAddress::Server => postgres::try_start(url, migrate).await,
         }
     }
 
@@ -53,14 +58,14 @@ impl Ledger {
     /// # Errors
     /// Those of [`Ledger::open`].
     pub async fn migrate(url: &SecretString) -> Result<()> {
-        match Address::parse(url)? {
-            Address::File(path) => {
+        match named(url)? {
+            DatabaseAddress::File(path) => {
                 let (pools, lock, _) = sqlite::open(&path, &Clock::system(), true).await?;
                 pools.close().await;
                 lock.give_back();
                 Ok(())
             }
-            Address::Server(url) => postgres::migrate(&url).await,
+            DatabaseAddress::Server => postgres::migrate(url).await,
         }
     }
 
@@ -73,13 +78,13 @@ impl Ledger {
     pub async fn open(stores: &Stores, clock: Clock) -> Result<Self> {
         let migrate = stores.migrate_on_start;
         let mut time = None;
-        let (clock, pools, sequence, lock, write_queue) = match Address::parse(&stores.database_url)? {
-            Address::File(path) => {
+        let (clock, pools, sequence, lock, write_queue) = match named(&stores.database_url)? {
+            DatabaseAddress::File(path) => {
                 let (pools, lock, sequence) = sqlite::open(&path, &clock, migrate).await?;
                 (clock, pools, sequence, Some(lock), Some(WriteQueue::default()))
             }
-            Address::Server(url) => {
-                let (pools, there, sequence) = postgres::open(&url, migrate).await?;
+            DatabaseAddress::Server => {
+                let (pools, there, sequence) = postgres::open(&stores.database_url, migrate).await?;
                 let there = time.insert(Arc::new(there));
                 (clock.of_server(there), pools, sequence, None, None)
             }
@@ -124,9 +129,9 @@ impl Ledger {
     /// # Errors
     /// `Unusable` when there is no such database, or its schema is not this program's.
     pub async fn open_read_only(url: &SecretString) -> Result<Self> {
-        let (pools, write_queue) = match Address::parse(url)? {
-            Address::File(path) => (sqlite::open_read_only(&path).await?, Some(WriteQueue::default())),
-            Address::Server(url) => (postgres::open_read_only(&url).await?, None),
+        let (pools, write_queue) = match named(url)? {
+            DatabaseAddress::File(path) => (sqlite::open_read_only(&path).await?, Some(WriteQueue::default())),
+            DatabaseAddress::Server => (postgres::open_read_only(url).await?, None),
         };
         Ok(Self {
             inner: Arc::new(Inner {
@@ -153,7 +158,6 @@ mod tests {
     use sqlx::AnyPool;
 
     use super::*;
-    use crate::store::StoreError;
 
     async fn pragma(pool: &AnyPool, name: &'static str) -> String {
         let row = pool.fetch_one(name).await.unwrap();

@@ -18,7 +18,7 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, Row, Transaction};
 use super::ids::Sequence;
 use super::inner::{Inner, Pools};
 use super::schema::SchemaState;
-use super::sql::is_broken;
+use super::sql::{Columns, POOLER, encode, is_broken};
 use super::{Result, schema};
 use crate::store::StoreError;
 
@@ -51,6 +51,81 @@ pub(super) async fn schema_state(url: &SecretString) -> Result<SchemaState> {
     state.await.map_err(|error| naming(url, error))
 }
 
+/// See [`super::Ledger::try_start`].
+pub(super) async fn try_start(url: &SecretString, migrate: bool) -> Result<SchemaState> {
+    let tried = async {
+        let (mut conn, mut other) = (connect(url).await?, connect(url).await?);
+        if are_pooled(&mut conn, &mut other).await? {
+            return Err(StoreError::Unavailable(POOLER.to_owned()));
+        }
+        other.close().await?;
+        let state = schema::state(&mut conn).await?;
+        let mut trial = conn.begin().await?;
+        try_rights(&mut trial, state, migrate).await?;
+        trial.rollback().await?;
+        conn.close().await?;
+        Ok(state)
+    };
+    tried.await.map_err(|error| naming(url, error))
+}
+
+/// Does what shows whether we may make, change, read and write our tables. The caller takes it back.
+async fn try_rights(conn: &mut AnyConnection, state: SchemaState, migrate: bool) -> Result<()> {
+    let makes = migrate && state != SchemaState::Current;
+    if makes {
+        conn.execute("CREATE TABLE countersign_check (id BIGINT)").await?;
+    } else if state == SchemaState::Current {
+        conn.execute("UPDATE facts SET value = value WHERE name = 'starts'").await?;
+    }
+    // Of a table that is not there nothing is said.
+    let row = sqlx::query(
+        "SELECT MIN(CASE WHEN $2 = 1 AND NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = to_regclass(name)), 'USAGE')
+                    THEN 'does not own the table `' || name || '`'
+                    WHEN NOT (has_table_privilege(to_regclass(name), 'SELECT') AND has_table_privilege(to_regclass(name), 'INSERT')
+                      AND has_table_privilege(to_regclass(name), 'UPDATE') AND has_table_privilege(to_regclass(name), 'DELETE'))
+                    THEN 'may not read and write the table `' || name || '`' END) AS lacks
+         FROM json_array_elements_text(CAST($1 AS JSON)) AS ours(name)",
+    )
+    .bind(encode(&schema::tables())?)
+    .bind(i64::from(makes))
+    .fetch_one(conn)
+    .await?;
+    match row.maybe_text("lacks")? {
+        Some(lacks) => Err(StoreError::Unusable(format!("the user {lacks}"))),
+        None => Ok(()),
+    }
+}
+
+/// Are these two connections not two sessions of the server? A pooler that hands out transactions gives both to the same one, or one of them
+/// to several. Prepared statements, locks and settings of a session are then anybody's.
+async fn are_pooled(one: &mut AnyConnection, other: &mut AnyConnection) -> sqlx::Result<bool> {
+    let mut seen: [Vec<i64>; 2] = [Vec::new(), Vec::new()];
+    for _ in 0..3 {
+        for (sessions, conn) in seen.iter_mut().zip([&mut *one, &mut *other]) {
+            // A text without values: no statement is prepared for it.
+            let row = conn.fetch_one("SELECT CAST(pg_backend_pid() AS BIGINT) AS pid").await?;
+            sessions.push(row.try_get("pid")?);
+        }
+    }
+    let [ours, others] = seen;
+    let moves = |sessions: &[i64]| sessions.windows(2).any(|pair| pair[0] != pair[1]);
+    Ok(moves(&ours) || moves(&others) || ours.first() == others.first())
+}
+
+/// See [`are_pooled`]; with a connection of each pool. What is wrong with a connection is found out by who uses it.
+pub(super) async fn refuse_pooler(pools: &Pools) -> Result<()> {
+    let Some(journal) = &pools.journal else { return Ok(()) };
+    let pooled = async {
+        let mut one = pools.read.acquire().await?;
+        let mut other = journal.acquire().await?;
+        are_pooled(&mut one, &mut other).await
+    };
+    if pooled.await.unwrap_or(false) {
+        return Err(StoreError::Unavailable(POOLER.to_owned()));
+    }
+    Ok(())
+}
+
 /// See [`super::Ledger::migrate`].
 pub(super) async fn migrate(url: &SecretString) -> Result<()> {
     let migrated = async {
@@ -71,6 +146,11 @@ pub(super) async fn open(url: &SecretString, migrate: bool) -> Result<(Pools, Se
         } else {
             schema::check(&mut conn).await?;
         }
+        let mut other = connect(url).await?;
+        if are_pooled(&mut conn, &mut other).await? {
+            tracing::error!("{POOLER}; nothing is sure until it does");
+        }
+        other.close().await?;
         let sequence = Sequence::begin(&mut conn).await?;
         let time = ServerTime::guessed();
         for _ in 0..3 {
@@ -202,10 +282,13 @@ fn options(url: &SecretString) -> Result<AnyConnectOptions> {
     sqlx::any::install_default_drivers();
     let mut options: AnyConnectOptions = url.expose_secret().parse()?;
     let address = &mut options.database_url;
-    if !address.query_pairs().any(|(key, _)| key == "statement-cache-capacity") {
-        address
-            .query_pairs_mut()
-            .append_pair("statement-cache-capacity", &STATEMENTS.to_string());
+    for (name, value) in [
+        ("statement-cache-capacity", STATEMENTS.to_string()),
+        ("application_name", "countersign".to_owned()),
+    ] {
+        if !address.query_pairs().any(|(key, _)| key == name) {
+            address.query_pairs_mut().append_pair(name, &value);
+        }
     }
     Ok(options)
 }
@@ -216,7 +299,12 @@ async fn connect(url: &SecretString) -> Result<AnyConnection> {
     let connected = async {
         let mut conn = AnyConnection::connect_with(&options).await?;
         conn.execute(SESSION).await?;
-        Ok(conn)
+        // What people write is in no other encoding whole; some take words and refuse the first emoji.
+        let row = conn.fetch_one("SELECT current_setting('server_encoding') AS encoding").await?;
+        match row.try_get::<String, _>("encoding")?.as_str() {
+            "UTF8" => Ok(conn),
+            other => Err(StoreError::Unusable(format!("the database is in {other}; it must be UTF8"))),
+        }
     };
     tokio::time::timeout(CONNECTION_WAIT, connected)
         .await
@@ -262,8 +350,7 @@ async fn pool(url: &SecretString, size: u32) -> Result<AnyPool> {
 }
 
 /// What a session needs, whatever the server's or the user's defaults are. An answered commit survives a crash of the server.
-const SESSION: &str = "SET application_name = 'countersign';
-    SET default_transaction_isolation = 'read committed';
+const SESSION: &str = "SET default_transaction_isolation = 'read committed';
     SET default_transaction_read_only = off;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 

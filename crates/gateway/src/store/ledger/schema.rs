@@ -60,6 +60,16 @@ pub(super) async fn check(conn: &mut AnyConnection) -> Result<()> {
     Ok(())
 }
 
+/// The tables of the newest schema. Migrations only add.
+pub(super) fn tables() -> Vec<String> {
+    let made = |migration: &Migration| {
+        let lines = migration.sql.as_str().lines();
+        let names = lines.filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split([' ', '(']).next());
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    MIGRATIONS.iter().flat_map(made).collect()
+}
+
 /// How the schema of a database that is there stands. A newer one is refused.
 pub(super) async fn state(conn: &mut AnyConnection) -> Result<SchemaState> {
     let (applied, ours) = versions(conn).await?;
@@ -119,6 +129,14 @@ mod tests {
             MIGRATIONS
                 .iter()
                 .all(|migration| !migration.sql.as_str().starts_with("-- no-transaction"))
+        );
+        let tables = tables();
+        assert!(
+            tables.len() > 15
+                && ["facts", "outbox_files", "feedback"]
+                    .iter()
+                    .all(|name| tables.iter().any(|table| table == name)),
+            "{tables:?}"
         );
     }
 }

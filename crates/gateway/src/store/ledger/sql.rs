@@ -113,6 +113,9 @@ fn of_sqlite(error: &dyn DatabaseError) -> StoreError {
 /// By SQLSTATE, <https://www.postgresql.org/docs/current/errcodes-appendix.html>; `object`: the constraint or table that it is about.
 fn of_postgres(code: &str, message: &str, object: Option<&str>) -> StoreError {
     match (code.get(..2).unwrap_or_default(), code) {
+        // Another client's statement has the name of ours, or ours is in another session.
+        (_, "42P05" | "26000") => StoreError::Unavailable(format!("{POOLER} (code {code})")),
+        (_, "25006") => StoreError::Unavailable(format!("{message}: the server is read-only, perhaps a standby (code {code})")),
         (_, "3D000") => StoreError::Unusable(format!("{message}: create it")),
         ("28", _) => StoreError::Unusable(format!("the server refuses the user: {message}")),
         // An unknown table or column, or no right to it.
@@ -122,7 +125,8 @@ fn of_postgres(code: &str, message: &str, object: Option<&str>) -> StoreError {
             None => StoreError::Corrupt(format!("a value is refused (code {code})")),
         },
         // Connections, transactions that met another one or waited too long, resources, the operator, the machine.
-        ("08" | "25" | "40" | "53" | "55" | "57" | "58", _) => StoreError::Unavailable(format!("{message} (code {code})")),
+        // `0A`: what a standby answers to a transaction that is to write.
+        ("08" | "0A" | "25" | "40" | "53" | "55" | "57" | "58", _) => StoreError::Unavailable(format!("{message} (code {code})")),
         _ => StoreError::Unavailable(format!("the server reports code {code}")),
     }
 }
@@ -140,6 +144,9 @@ pub(super) fn is_broken(error: &sqlx::Error) -> bool {
     }
 }
 
+/// A pooler between us and the server.
+pub(super) const POOLER: &str = "a pooler in front of PostgreSQL hands out transactions, it must hand out sessions";
+
 /// `SQLITE_CORRUPT`, <https://www.sqlite.org/rescode.html>.
 const CORRUPT: u32 = 11;
 /// `SQLITE_CONSTRAINT`.
@@ -155,7 +162,8 @@ mod tests {
     #[test]
     fn postgres_errors_have_classes() {
         for code in [
-            "40001", "40P01", "55P03", "57P01", "57P03", "57014", "53300", "53100", "08006", "25P03", "25006", "58030", "XX000",
+            "42P05", "26000", "0A000", "40001", "40P01", "55P03", "57P01", "57P03", "57014", "53300", "53100", "08006", "25P03", "25006",
+            "58030", "XX000",
         ] {
             assert!(matches!(of_postgres(code, "m", None), StoreError::Unavailable(_)), "{code}");
         }
@@ -170,6 +178,12 @@ mod tests {
                 "{error}"
             );
         }
+        for code in ["42P05", "26000"] {
+            let said = of_postgres(code, "prepared statement \"sqlx_s_1\" already exists", None).to_string();
+            assert!(said.contains(POOLER), "{said}");
+        }
+        let standby = of_postgres("25006", "cannot execute INSERT in a read-only transaction", None).to_string();
+        assert!(standby.contains("perhaps a standby"), "{standby}");
         let missing = of_postgres("3D000", "database \"x\" does not exist", None).to_string();
         assert!(missing.contains("database \"x\" does not exist: create it"), "{missing}");
     }
