@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
-use countersign_agent::domain::{Clock, Millis, Replay, ReplayCounts, ReplayReport, Rule};
+use countersign_agent::domain::{Clock, Millis, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule};
 use countersign_agent::tools::Reach;
 use countersign_gateway::app::tool_specs;
 use countersign_gateway::config::{self, Loaded, Problem};
@@ -43,7 +43,9 @@ pub(super) async fn test(loaded: Loaded, file: Option<PathBuf>, since: Duration)
     let mut replay = Replay::new(&rules, &tools);
     let span = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
     let from = Millis(Clock::system().now().0.saturating_sub(span));
-    ledger.read().await?.each_recorded_call(from, |call| replay.add(call)).await?;
+    let see = |call: &RecordedCall| replay.add(call, || false);
+    // Whoever waits for the command has it end when they like.
+    let _whole = ledger.read().await?.each_recorded_call(from, see).await?;
     Ok(Ok(table(&replay.report())))
 }
 

@@ -3,6 +3,7 @@
 mod challenge;
 mod checks;
 mod health;
+mod memory;
 mod strain;
 
 use countersign_playground::Words;

@@ -87,6 +87,7 @@ mod stopping;
 mod store_actions;
 mod store_audit;
 mod store_crashes;
+mod store_damage;
 mod store_gates;
 mod store_inbox;
 mod store_kit;

@@ -28,7 +28,8 @@ fn done(outcome: Result<Received, Refusal>) -> Option<Inbound> {
             | Received::EmptyCommand { .. }
             | Received::Opened { .. }
             | Received::Home { .. }
-            | Received::Ignored(_),
+            | Received::Ignored(_)
+            | Received::Trouble(_),
         )
         | Err(_) => None,
     }

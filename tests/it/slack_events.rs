@@ -353,11 +353,20 @@ fn coming_and_going() {
             "{kind}"
         );
     }
-    for kind in ["app_uninstalled", "tokens_revoked", "something_new"] {
-        assert!(ignored(&push(&event(json!({"type": kind})))), "{kind}");
+    assert!(ignored(&push(&event(json!({"type": "something_new"})))));
+    let trouble = |told: &Result<Received, Refusal>| matches!(told, Ok(Received::Trouble(_)));
+    assert!(trouble(&push(&event(json!({"type": "app_uninstalled"})))));
+    // People take back tokens of their own: that is no news about the bot.
+    for (tokens, ours) in [
+        (json!({"oauth": ["UBOB"], "bot": []}), false),
+        (json!({"oauth": ["UBOB"]}), false),
+        (json!({"oauth": [], "bot": ["UBOT"]}), true),
+    ] {
+        let told = push(&event(json!({"type": "tokens_revoked", "tokens": tokens})));
+        assert_eq!((trouble(&told), ignored(&told)), (ours, !ours), "{tokens}: {told:?}");
     }
     let limited = json!({"type": "app_rate_limited", "team_id": "T1", "minute_rate_limited": 1, "api_app_id": "A1"});
-    assert!(ignored(&push(&limited)) && ignored(&push(&json!({"type": "something_new"}))));
+    assert!(trouble(&push(&limited)) && ignored(&push(&json!({"type": "something_new"}))));
 }
 
 /// M-5: in an enterprise the team may be null where the event is for the whole organisation.

@@ -6,6 +6,7 @@ mod check;
 mod goodbyes;
 mod killed;
 mod lark;
+mod logs;
 mod measured;
 mod metrics;
 mod opening;

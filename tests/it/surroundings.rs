@@ -6,6 +6,8 @@ mod files;
 mod follow_ups;
 mod history;
 mod measured;
+mod pictures;
+mod room;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 

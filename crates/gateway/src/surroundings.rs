@@ -42,6 +42,7 @@ pub struct PlatformSurroundings {
     /// Where files are stored. `None`: there is no workspace.
     attachments: Option<Arc<Attachments>>,
     transfers: Semaphore,
+    pictures: picture::Pictures,
     /// Attachments of this age go.
     retention: Duration,
     /// When they were looked through for that.
@@ -57,6 +58,7 @@ impl PlatformSurroundings {
             settings,
             attachments,
             transfers: Semaphore::new(TRANSFERS),
+            pictures: picture::Pictures::default(),
             retention,
             pruned: Mutex::default(),
         }

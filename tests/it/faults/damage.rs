@@ -1,17 +1,20 @@
-//! A file that went bad on its disk while nobody looked.
+//! Rows that do not read back, and a file that went bad on its disk while nobody looked.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use serde_json::json;
+use sqlx::Executor;
 
 use super::ready;
+use crate::support::api::eventually;
 use crate::support::command::run;
-use crate::support::quiet::{database, quiet};
+use crate::support::fake_model::say;
+use crate::support::quiet::{connect, database, quiet};
 use crate::support::scripts::reporter;
 use crate::support::stores::Pairing;
-use crate::support::world::World;
+use crate::support::world::{DIRECT, World};
 
 const PAGE: usize = 4096;
 /// A page that holds rows of a table, <https://www.sqlite.org/fileformat2.html#b_tree_pages>.
@@ -30,6 +33,37 @@ fn rot(path: &Path) {
     file.write_all(&[0x5a; PAGE]).unwrap();
     file.set_modified(changed).unwrap();
     file.sync_all().unwrap();
+}
+
+/// interface §10: one damaged row of each table that is read for all chats: tasks of other chats go on, and `/readyz` names the rows.
+#[tokio::test]
+async fn a_damaged_row_stops_no_other_chat() {
+    let world = World::process(&[], None, |_| say("好了")).await;
+    world.say("ou_u1", "oc_bad", "你好", DIRECT).await;
+    world.hears("oc_bad", "好了").await;
+    quiet(&world).await;
+    let mut beside = connect(&world).await;
+    let text = "UPDATE lanes SET conversation = '{', ready_at = 0";
+    assert_eq!(beside.execute(text).await.unwrap().rows_affected(), 1);
+    world.say("ou_u2", "oc_good", "你好", DIRECT).await;
+    world.hears("oc_good", "好了").await;
+    let (status, body) = world.api.try_get("/readyz").await;
+    assert_eq!((status, &body["status"]), (200, &json!("degraded")));
+    let ledger = body["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|part| part["name"] == "ledger")
+        .unwrap();
+    let told = ledger["message"].as_str().unwrap();
+    assert!(
+        told.contains("passed over: lanes ") && told.contains("column `conversation`"),
+        "{told}"
+    );
+    // The same person asks again in the same chat.
+    world.say("ou_u1", "oc_bad", "还在吗", DIRECT).await;
+    eventually("a mended lane", || async { (ready(&world).await.1 == "ready").then_some(()) }).await;
+    world.end().await;
 }
 
 /// F-Q6: a file that went bad after an orderly stop starts without being read; `check --online` reads it and names the damage.

@@ -102,6 +102,46 @@ async fn the_command_prints_what_would_change() {
     world.end().await;
 }
 
+/// interface §10: rules that take long to try hold up no other request, and end in time; a second trial waits for the first.
+#[tokio::test(flavor = "multi_thread")]
+async fn trying_rules_holds_up_nobody() {
+    let ours = ("sec-fetch-site", "same-origin");
+    let long = |path: &str| ("write_file", json!({ "path": path, "content": "x".repeat(3000) }));
+    let script = in_order(vec![call([long("a.md"), long("b.md"), long("c.md")]), say("完成")]);
+    let world = World::process(&[], None, script).await;
+    world.say(U, "oc_1", "写", GROUP).await;
+    world.card_titled("oc_1", "操作确认").await;
+    let one = format!(
+        "- {{tool: write_file, where: {{content: \"*{}\"}}, then: deny}}\n",
+        "x".repeat(254) + "y"
+    );
+    // More work than there is time for.
+    let rules = one.repeat(480);
+    let fields = [("rules", rules.as_str())];
+    let headers = [ours];
+    let (answered, first, second) = {
+        let trial = || form(&world, "/console/rules", &fields, &headers);
+        let mut trials = std::pin::pin!(async { tokio::join!(trial(), trial()) });
+        let mut answered = 0;
+        loop {
+            let health = tokio::time::timeout(std::time::Duration::from_secs(3), get(&world, "/healthz"));
+            tokio::select! {
+                (first, second) = &mut trials => break (answered, first, second),
+                health = health => {
+                    assert_eq!(health.expect("an answer meanwhile").status, 200);
+                    answered += 1;
+                }
+            }
+        }
+    };
+    assert_eq!((first.status, second.status), (200, 200));
+    assert!(answered > 0);
+    for page in [first, second] {
+        assert!(page.text.contains("role=\"status\">时间不够，只统计了最新的 "), "{}", page.text);
+    }
+    world.end().await;
+}
+
 /// design: the console shows the same before the rules are saved, tells mistakes with their line, and takes forms of its own page alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_console_shows_what_would_change() {

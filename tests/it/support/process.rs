@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
 use super::api::PATIENCE;
 
 /// How long processes on a shared database hold a lane; long enough for a machine that is busy with other tests.
@@ -137,6 +139,15 @@ impl Process {
             assert!(Instant::now() < until, "still alive; its log: {}", self.log());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// From now on it may have so much memory of its own and no more: an allocation beyond that ends it.
+    pub fn may_have(&self, bytes: u64) {
+        let limit = Rlimit {
+            current: Some(bytes),
+            maximum: Some(bytes),
+        };
+        prlimit(Pid::from_raw(self.id().cast_signed()), Resource::Data, limit).unwrap();
     }
 
     /// Peak resident memory so far, in KiB.

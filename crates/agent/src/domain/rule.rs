@@ -174,21 +174,37 @@ impl Ruling {
 /// What `rules` say of `call`; `None`: nothing. `deny` beats `ask`, and `ask` beats `allow`, in whatever order they stand.
 #[must_use]
 pub fn judge<'a>(rules: &'a [Rule], call: &JudgedCall<'_>) -> Option<Judgement<'a>> {
+    judge_until(rules, call, &mut || false).unwrap_or(None)
+}
+
+/// The same, if it is known before `over` says that it is over; that is asked before each rule.
+fn judge_until<'a>(rules: &'a [Rule], call: &JudgedCall<'_>, over: &mut dyn FnMut() -> bool) -> Result<Option<Judgement<'a>>, Over> {
     // The agent's own bookkeeping is no business of rules.
     if call.effect == EffectClass::State {
-        return None;
+        return Ok(None);
     }
-    let fitting: Vec<&Rule> = rules.iter().filter(|rule| rule.fits(call)).collect();
+    let mut fitting = Vec::new();
+    for rule in rules {
+        if over() {
+            return Err(Over);
+        }
+        if rule.fits(call) {
+            fitting.push(rule);
+        }
+    }
     let first = |then: &Ruling| fitting.iter().copied().find(|rule| rule.then == *then);
     let plain = |rule: &'a Rule| Judgement {
         then: rule.then.clone(),
         rule,
     };
     let denied = first(&Ruling::Deny).map(plain);
-    denied
+    Ok(denied
         .or_else(|| strictest_ask(&fitting))
-        .or_else(|| first(&Ruling::Allow).map(plain))
+        .or_else(|| first(&Ruling::Allow).map(plain)))
 }
+
+/// There was no time for all rules.
+struct Over;
 
 /// All rules that ask as one: the most people that any of them needs, and only people whom each of them allows. The order of the rules does
 /// not count.

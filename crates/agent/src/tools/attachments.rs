@@ -1,9 +1,9 @@
 //! The folder of the workspace in which files lie that people send.
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cap_std::fs::{Dir, OpenOptions};
 use unicode_normalization::UnicodeNormalization as _;
@@ -14,6 +14,10 @@ use crate::domain::{Ids, is_invisible};
 
 /// The folder, below the workspace.
 const FOLDER: &str = "attachments";
+/// In the folder of a task: who sent its files. Tools do not see it.
+const SENDER: &str = ".countersign-sender";
+/// Longest name of a sender that is read back, in bytes.
+const MAX_SENDER: u64 = 256;
 /// Longest name of a file, in bytes: file systems take 255.
 const MAX_NAME: usize = 160;
 /// Files of one task with the same name.
@@ -33,9 +37,18 @@ pub struct Attachments {
 pub struct NewAttachment {
     folder: Dir,
     task: String,
+    sender: String,
     unfinished: String,
     name: String,
     finished: bool,
+}
+
+/// The folder of a task.
+struct TaskFolder {
+    name: String,
+    bytes: u64,
+    written: SystemTime,
+    sender: String,
 }
 
 impl Attachments {
@@ -48,22 +61,34 @@ impl Attachments {
         Ok(Self { root, ids })
     }
 
-    /// Makes room for the files of `task`: what an earlier try left there goes. Gives how many bytes all other attachments have together.
+    /// Makes room for the files of `task`, which `sender` sent: what an earlier try left there goes, and so do the sender's oldest files, until
+    /// no more than `left` bytes of theirs are left. Gives how many bytes all attachments have together.
     ///
     /// # Errors
     /// The file system's.
-    pub fn begin(&self, task: &str) -> io::Result<u64> {
-        match self.root.remove_dir_all(format!("{FOLDER}/{}", safe_name(task))) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => self.size(),
+    pub fn begin(&self, task: &str, sender: &str, left: u64) -> io::Result<u64> {
+        self.remove(&safe_name(task))?;
+        let all = self.folders()?;
+        let mut total: u64 = all.iter().map(|folder| folder.bytes).sum();
+        let mut theirs: Vec<&TaskFolder> = all.iter().filter(|folder| folder.sender == sender).collect();
+        theirs.sort_by_key(|folder| (folder.written, &folder.name));
+        let mut held: u64 = theirs.iter().map(|folder| folder.bytes).sum();
+        for oldest in theirs {
+            if held <= left {
+                break;
+            }
+            self.remove(&oldest.name)?;
+            held -= oldest.bytes;
+            total -= oldest.bytes;
         }
+        Ok(total)
     }
 
-    /// A new file for `task`, whose name is made of `wanted`, and the open file to write it to.
+    /// A new file for `task`, which `sender` sent, whose name is made of `wanted`, and the open file to write it to.
     ///
     /// # Errors
     /// The file system's.
-    pub fn create(&self, task: &str, wanted: &str) -> io::Result<(NewAttachment, File)> {
+    pub fn create(&self, task: &str, sender: &str, wanted: &str) -> io::Result<(NewAttachment, File)> {
         let task = format!("{FOLDER}/{}", safe_name(task));
         self.root.create_dir_all(&task)?;
         // No link leads out: the handle of the workspace resolves every part below itself.
@@ -73,6 +98,7 @@ impl Attachments {
         let new = NewAttachment {
             folder,
             task,
+            sender: sender.to_owned(),
             unfinished,
             name: safe_name(wanted),
             finished: false,
@@ -80,16 +106,31 @@ impl Attachments {
         Ok((new, file.into_std()))
     }
 
-    /// How many bytes all of them have together. What goes away meanwhile has none.
-    fn size(&self) -> io::Result<u64> {
-        let mut bytes = 0;
-        self.each_task(|folder, _| {
+    /// The folders of all tasks. What goes away meanwhile has no bytes.
+    fn folders(&self) -> io::Result<Vec<TaskFolder>> {
+        let mut folders = Vec::new();
+        self.each_task(|folder, name| {
+            let mut bytes = 0;
             for entry in folder.entries()? {
-                bytes += entry?.metadata().map_or(0, |found| found.len());
+                let entry = entry?;
+                if entry.file_name() != SENDER {
+                    bytes += entry.metadata().map_or(0, |found| found.len());
+                }
             }
+            let mut sender = String::new();
+            if let Ok(file) = folder.open(SENDER) {
+                // Another version may have written something else: then nobody sent it.
+                let _ = file.take(MAX_SENDER).read_to_string(&mut sender);
+            }
+            folders.push(TaskFolder {
+                name: name.to_owned(),
+                bytes,
+                written: folder.dir_metadata()?.modified()?.into_std(),
+                sender,
+            });
             Ok(())
         })?;
-        Ok(bytes)
+        Ok(folders)
     }
 
     /// Removes the folders of tasks in which nothing was written for longer than `kept`.
@@ -97,18 +138,21 @@ impl Attachments {
     /// # Errors
     /// The file system's.
     pub fn prune(&self, kept: Duration) -> io::Result<usize> {
-        let mut old = Vec::new();
-        self.each_task(|folder, name| {
-            // A file of the future is not old.
-            if folder.dir_metadata()?.modified()?.into_std().elapsed().is_ok_and(|age| age > kept) {
-                old.push(name.to_owned());
-            }
-            Ok(())
-        })?;
-        for name in &old {
-            self.root.remove_dir_all(format!("{FOLDER}/{name}"))?;
+        let mut old = self.folders()?;
+        // A file of the future is not old.
+        old.retain(|folder| folder.written.elapsed().is_ok_and(|age| age > kept));
+        for folder in &old {
+            self.remove(&folder.name)?;
         }
         Ok(old.len())
+    }
+
+    /// Removes the folder of a task, if it is there.
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match self.root.remove_dir_all(format!("{FOLDER}/{name}")) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn each_task(&self, mut look: impl FnMut(&Dir, &str) -> io::Result<()>) -> io::Result<()> {
@@ -119,8 +163,10 @@ impl Attachments {
         for entry in all.entries()? {
             let entry = entry?;
             // Another task may remove it meanwhile.
-            if let Ok(folder) = entry.open_dir() {
-                look(&folder, &entry.file_name().to_string_lossy())?;
+            let Ok(folder) = entry.open_dir() else { continue };
+            match look(&folder, &entry.file_name().to_string_lossy()) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                looked => looked?,
             }
         }
         Ok(())
@@ -141,6 +187,7 @@ impl NewAttachment {
         let mut names = std::iter::once(self.name.clone()).chain(numbered);
         let free = |name: &String| matches!(self.folder.symlink_metadata(name), Err(error) if error.kind() == ErrorKind::NotFound);
         let name = names.find(free).ok_or(ErrorKind::AlreadyExists)?;
+        self.folder.write(SENDER, &self.sender)?;
         self.folder.rename(&self.unfinished, &self.folder, &name)?;
         self.finished = true;
         Ok(format!("{}/{name}", self.task))
@@ -210,22 +257,46 @@ mod tests {
     fn files_appear_whole() {
         let folder = tempfile::tempdir().unwrap();
         let attachments = Attachments::open(folder.path(), &Ids::random()).unwrap();
-        assert_eq!(attachments.size().unwrap(), 0);
-        let (new, mut file) = attachments.create("7", "../a.txt").unwrap();
+        let size = || attachments.folders().unwrap().iter().map(|folder| folder.bytes).sum::<u64>();
+        assert_eq!(size(), 0);
+        let (new, mut file) = attachments.create("7", "ann", "../a.txt").unwrap();
         file.write_all(b"abc").unwrap();
         assert!(!folder.path().join("attachments/7/a.txt").exists());
         assert_eq!(new.finish().unwrap(), "attachments/7/a.txt");
         assert_eq!(std::fs::read(folder.path().join("attachments/7/a.txt")).unwrap(), b"abc");
-        let (again, mut file) = attachments.create("7", "a.txt").unwrap();
+        let (again, mut file) = attachments.create("7", "ann", "a.txt").unwrap();
         file.write_all(b"de").unwrap();
         assert_eq!(again.finish().unwrap(), "attachments/7/a-2.txt");
-        drop(attachments.create("8", "b.txt").unwrap());
+        drop(attachments.create("8", "ann", "b.txt").unwrap());
         assert_eq!(std::fs::read_dir(folder.path().join("attachments/8")).unwrap().count(), 0);
-        assert_eq!(attachments.size().unwrap(), 5);
+        assert_eq!(size(), 5);
         assert_eq!(attachments.prune(Duration::from_secs(3600)).unwrap(), 0);
-        assert_eq!(attachments.begin("7").unwrap(), 0, "what an earlier try left is gone");
+        assert_eq!(attachments.begin("7", "ann", 5).unwrap(), 0, "what an earlier try left is gone");
         assert_eq!(attachments.prune(Duration::ZERO).unwrap(), 1);
-        assert_eq!(attachments.size().unwrap(), 0);
+        assert_eq!(size(), 0);
+    }
+
+    /// interface §10: who has more than their part of the room loses their oldest files, and nobody else does.
+    #[test]
+    fn the_oldest_files_of_a_person_go_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let attachments = Attachments::open(folder.path(), &Ids::random()).unwrap();
+        for (task, sender) in [("1", "bob"), ("2", "ann"), ("3", "ann"), ("4", "ann"), ("5", "bob")] {
+            let (new, mut file) = attachments.create(task, sender, "a.txt").unwrap();
+            file.write_all(b"0123456789").unwrap();
+            new.finish().unwrap();
+        }
+        let there = || {
+            let mut names: Vec<String> = attachments.folders().unwrap().into_iter().map(|folder| folder.name).collect();
+            names.sort();
+            names.join(" ")
+        };
+        assert_eq!(attachments.begin("6", "ann", 30).unwrap(), 50);
+        assert_eq!(attachments.begin("6", "ann", 29).unwrap(), 40);
+        assert_eq!(there(), "1 3 4 5");
+        assert_eq!(attachments.begin("6", "ann", 5).unwrap(), 20);
+        assert_eq!(attachments.begin("7", "eve", 0).unwrap(), 20);
+        assert_eq!(there(), "1 5");
     }
 
     /// design: issue I part C, a link in the place of the folder leads no file out of the workspace.
@@ -235,7 +306,7 @@ mod tests {
         let (outside, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::os::unix::fs::symlink(outside.path(), folder.path().join("attachments")).unwrap();
         let attachments = Attachments::open(folder.path(), &Ids::random()).unwrap();
-        assert!(attachments.create("7", "a.txt").is_err());
+        assert!(attachments.create("7", "ann", "a.txt").is_err());
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 }

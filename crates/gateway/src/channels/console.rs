@@ -137,7 +137,7 @@ mod tests {
         }
     }
 
-    /// design: the console takes everything; the same key gives the same message id on every try.
+    /// design: the console takes everything; the same key gives the same message id on every try. What it posts is there since it was made.
     #[tokio::test]
     async fn posts_get_an_id_from_their_key() {
         let console = ConsoleChannel;

@@ -75,4 +75,6 @@ pub enum SlackReceived {
     Submit(Inbound),
     /// Acknowledge and forget; the reason is for the log.
     Ignored(&'static str),
+    /// The platform has something against us: it is for the log, as a warning.
+    Trouble(&'static str),
 }

@@ -91,6 +91,24 @@ pub(in crate::channels) enum SocketRead {
     End(Ending),
 }
 
+impl SocketRead {
+    /// A frame that says nothing that we know; nobody waits for an answer to it. It is told like an event that is refused.
+    pub(in crate::channels) fn skipped(reason: &'static str) -> Self {
+        Self::Event(SocketEvent {
+            received: Err(Refusal::Bad(reason)),
+            answer: Box::new(|_| None),
+        })
+    }
+
+    #[cfg(test)]
+    pub(in crate::channels) fn was_skipped(self) -> bool {
+        match self {
+            Self::Event(event) => event.received.is_err() && (event.answer)(&SocketAnswer::Taken(None)).is_none(),
+            _ => false,
+        }
+    }
+}
+
 /// An event of a connection.
 pub(in crate::channels) struct SocketEvent {
     /// What was read of it.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use countersign_agent::domain::{Approvers, ChannelKind, GateKind};
+use countersign_agent::domain::{Approvers, ChannelKind, GateKind, Rule, Ruling};
 use countersign_agent::model::{ModelLive, Provider};
 use countersign_agent::tools::McpReach;
 use secrecy::ExposeSecret;
@@ -12,6 +12,7 @@ use super::delivery::{EventDelivery, SECRETS, Secret};
 use super::live::Live;
 use super::problem::Report;
 use super::profiles;
+use super::rules::most_people;
 use super::table::ChannelLive;
 use super::values::LayeredValues;
 
@@ -41,6 +42,7 @@ pub(super) fn check_rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, 
         check_quorum(section, channel, own, &mut rule);
         check_escalation(section, channel, own, &mut rule);
     });
+    check_quorums_of_rules(live, &mut rule);
     check_agent(boot, &mut rule);
     check_models(live, layered, &mut rule);
     check_profiles(live, &mut rule);
@@ -144,10 +146,7 @@ fn warn_of_escalation(section: &str, own: &ChannelLive, warn: &mut dyn FnMut(&st
 
 fn check_quorum(section: &str, channel: ChannelKind, own: &ChannelLive, rule: &mut Note<'_>) {
     let key = |name: &str| format!("{section}.{name}");
-    let of_calls = match own.approval_approvers {
-        Some(_) => "approval_approvers",
-        None => "plan_review_approvers",
-    };
+    let of_calls = asked_about_calls(own);
     for (quorum, value, named, approvers) in [
         ("plan_review_quorum", own.quorum, "plan_review_approvers", &own.approvers),
         (
@@ -166,6 +165,66 @@ fn check_quorum(section: &str, channel: ChannelKind, own: &ChannelLive, rule: &m
                 if most == 1 { String::from("1") } else { format!("1 to {most}") }
             ),
         );
+    }
+}
+
+/// The key that says whom calls ask.
+fn asked_about_calls(own: &ChannelLive) -> &'static str {
+    match own.approval_approvers {
+        Some(_) => "approval_approvers",
+        None => "plan_review_approvers",
+    }
+}
+
+/// The calls of a rule can be approved wherever it holds: by its people, else by those whom the place asks.
+fn check_quorums_of_rules(live: &Live, rule: &mut Note<'_>) {
+    for one in live.rules.iter() {
+        let Ruling::Ask(demand) = &one.then else { continue };
+        let mut told = false;
+        for_each_place_of(live, one, &mut |section, channel, own| {
+            let (quorum, people) = (
+                format!("{section}.approval_quorum"),
+                format!("{section}.{}", asked_about_calls(own)),
+            );
+            let found = demand.quorum.unwrap_or(1).max(own.approval_quorum);
+            let (most, why) = match &demand.approvers {
+                Some(approvers) => (most_people(approvers), String::from("it has no more approvers")),
+                None => most_approvers(channel, &people, own.approvers_of(GateKind::ToolApproval)),
+            };
+            let why = format!("quorum: found {found} for {}, allowed 1 to {most}: {why}", one.described());
+            rule(&["rules", &quorum, &people], found > most && !told, why);
+            told |= found > most;
+        });
+    }
+}
+
+/// Gives `look` the hot keys of every place where a rule holds: its chats, else the enabled platforms and their profiles. Without a platform
+/// people work on the console.
+fn for_each_place_of(live: &Live, rule: &Rule, look: &mut dyn FnMut(&str, ChannelKind, &ChannelLive)) {
+    let platform = [ChannelKind::Lark, ChannelKind::Slack]
+        .into_iter()
+        .any(|kind| live.is_enabled(kind));
+    let counts = |kind: ChannelKind| {
+        if kind == ChannelKind::Console {
+            !platform
+        } else {
+            live.is_enabled(kind)
+        }
+    };
+    if rule.chats.is_empty() {
+        for_each_place(live, &mut |section, channel, own| {
+            if counts(channel) {
+                look(section, channel, own);
+            }
+        });
+    }
+    for chat in &rule.chats {
+        let channel = profiles::channel_of(chat);
+        if counts(channel) {
+            let profile = live.profiles.of_chat(chat);
+            let section = profile.map_or_else(|| profiles::path(channel), |profile| format!("profiles.{}", profile.name));
+            look(&section, channel, live.in_chat(channel, chat));
+        }
     }
 }
 

@@ -20,8 +20,13 @@ pub(super) const LIST: ListOfMaps = ListOfMaps {
     read: read_list,
     hide: ValueKind::clone,
 };
-/// Bytes of a pattern: each call is compared with every rule.
-const MAX_PATTERN: usize = 1024;
+/// Bytes of a text that an argument must be equal to.
+const MAX_TEXT: usize = 1024;
+/// Characters of a pattern, and groups of stars in it: each call is compared with every rule.
+const MAX_PATTERN: usize = 256;
+const MAX_STARS: usize = 16;
+/// Arguments that a rule names.
+const MAX_ARGUMENTS: usize = 32;
 /// Most rules: each is compared with each call.
 const MOST: usize = 500;
 /// The most people that a rule may ask for.
@@ -81,12 +86,17 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<Map<String, Value>, Refusal>
 
 /// Texts, numbers and booleans, each argument once.
 fn read_arguments(line: u64, entries: &[Entry]) -> Result<ValueKind, Refusal> {
+    if entries.len() > MAX_ARGUMENTS {
+        return Err(refused(line, &format!("where names more than {MAX_ARGUMENTS} arguments")));
+    }
     let mut arguments = Map::new();
     for Entry { key, node } in entries {
         let wrong = |why: &str| Err(refused(node.line, &format!("where: {}: {why}", key.escape_debug())));
         let value: ValueKind = match &node.value {
-            Yaml::Text(text) if text.len() > MAX_PATTERN => return wrong(&format!("at most {MAX_PATTERN} bytes")),
-            Yaml::Text(text) => text.as_str().into(),
+            Yaml::Text(text) => match too_long(text) {
+                Some(why) => return wrong(&why),
+                None => text.as_str().into(),
+            },
             Yaml::Flag(flag) => (*flag).into(),
             Yaml::Float(number) => (*number).into(),
             Yaml::Whole(number) => match i64::try_from(*number) {
@@ -103,6 +113,18 @@ fn read_arguments(line: u64, entries: &[Entry]) -> Result<ValueKind, Refusal> {
         return Err(refused(line, "where names no argument: leave it out"));
     }
     Ok(ValueKind::Table(arguments))
+}
+
+/// Why a text or a pattern takes too long to compare with, if it does.
+fn too_long(text: &str) -> Option<String> {
+    let stars = text.split(|c| c != '*').filter(|stars| !stars.is_empty()).count();
+    if stars == 0 {
+        (text.len() > MAX_TEXT).then(|| format!("at most {MAX_TEXT} bytes"))
+    } else if text.chars().count() > MAX_PATTERN {
+        Some(format!("a pattern with * has at most {MAX_PATTERN} characters"))
+    } else {
+        (stars > MAX_STARS).then(|| format!("a pattern has * or ** in at most {MAX_STARS} places"))
+    }
 }
 
 /// What holds between the members of a rule.
@@ -144,7 +166,7 @@ fn check_members(line: u64, rule: &Map<String, Value>) -> Result<(), Refusal> {
 }
 
 /// So many different people can approve.
-fn most_people(approvers: &Approvers) -> u32 {
+pub(super) fn most_people(approvers: &Approvers) -> u32 {
     match approvers {
         Approvers::Requester => 1,
         Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => u32::MAX,

@@ -7,7 +7,7 @@ use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Notice, Via};
 use metrics::counter;
 
-use crate::store::{InboxRow, StoreError, Tx};
+use crate::store::{DamagedRow, InboxRow, StoreError, Tx};
 
 use super::context::MessageContext;
 use super::load::load_context;
@@ -57,11 +57,18 @@ impl Conversations {
         let mut waiting = HashSet::new();
         let (mut after, mut seen, mut handled) = (0, 0, 0);
         loop {
-            let rows = self.ledger.read().await?.untriaged_after(after, BATCH).await?;
+            let rows = self.ledger.read().await?.untriaged_page(after, BATCH).await?;
             for row in &rows {
                 if over() {
                     return Ok(handled);
                 }
+                let row = match row {
+                    Ok(row) => row,
+                    Err(damaged) => {
+                        handled += usize::from(self.pass_over(damaged).await?);
+                        continue;
+                    }
+                };
                 // Rows of one person in one chat are taken in order.
                 let place = Conversation {
                     thread: String::new(),
@@ -75,13 +82,23 @@ impl Conversations {
                 }
             }
             seen += rows.len();
-            after = rows.last().map_or(after, |row| row.id);
+            after = rows
+                .last()
+                .map_or(after, |row| row.as_ref().map_or_else(|damaged| damaged.id, |row| row.id));
             // Rows that wait hold up no others: look behind them.
             let full = i64::try_from(rows.len()).is_ok_and(|count| count >= BATCH);
             if handled > 0 || !full || seen >= FARTHEST {
                 return Ok(handled);
             }
         }
+    }
+
+    /// Nobody can know what this row was about.
+    async fn pass_over(&self, damaged: &DamagedRow) -> Result<bool, StoreError> {
+        let mut tx = self.ledger.begin().await?;
+        let passed_over = tx.pass_event_over(damaged).await?;
+        tx.commit().await?;
+        Ok(passed_over)
     }
 
     /// Handles one row; `false` means that it must wait. `behind`: an older row of its sender waits, which only a stop overtakes.

@@ -39,8 +39,10 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const IDLE_TIME: Duration = Duration::from_secs(30);
 /// The two limits are looked at so often.
 const TICK: Duration = Duration::from_secs(1);
-/// Longer headers are answered with 431. Platforms send less than 4 KiB.
+/// Longer headers are answered with 431. Platforms send less than 4 KiB. A connection buffers no more than this of what comes, either.
 const MAX_HEAD: usize = 32 << 10;
+/// Bytes that are read at a time. Below the 8 KiB with which hyper begins: a buffer that is never filled by one read stays as it is.
+const MAX_READ: usize = (8 << 10) - 1;
 /// After an error of `accept` the next try waits so long: without a free descriptor it would fail at once, again and again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// At most so many descriptors, and at most half of all, are kept from connections: for the database, the model, the platforms and files.
@@ -202,9 +204,12 @@ struct Socket {
 
 impl AsyncRead for Socket {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before && self.place.connection.state().phase == Phase::Idle {
+        let room = buffer.remaining().min(MAX_READ);
+        let mut piece = ReadBuf::new(buffer.initialize_unfilled_to(room));
+        let polled = Pin::new(&mut self.stream).poll_read(context, &mut piece);
+        let length = piece.filled().len();
+        buffer.advance(length);
+        if length > 0 && self.place.connection.state().phase == Phase::Idle {
             self.place.connection.enter(Phase::Head);
         }
         polled
@@ -381,6 +386,7 @@ async fn answer(socket: Socket, peer: SocketAddr, router: Router, report: Arc<Re
         // Ours tells the wait for a request from the wait for the rest of its headers.
         .header_read_timeout(None)
         .max_header_size(MAX_HEAD)
+        .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     let mut serving = std::pin::pin!(serving);

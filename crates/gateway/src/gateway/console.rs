@@ -61,6 +61,9 @@ fn see(to: &str, code: axum::http::StatusCode) -> Response {
     }
 }
 
+/// Most fields of a form: each takes a hundred bytes of memory, however short it is.
+const MOST_FIELDS: usize = 1000;
+
 /// A form as browsers send it, each name at most once.
 struct Form(Vec<(String, String)>);
 
@@ -81,6 +84,10 @@ impl Form {
             return Err(ApiError::media_type("send a form: application/x-www-form-urlencoded"));
         }
         let bytes = super::body::read_body(gateway, headers, body.into_data_stream()).await?;
+        // The page to sign in reads a form of anybody.
+        if bytes.iter().filter(|byte| **byte == b'&').count() > MOST_FIELDS {
+            return Err(ApiError::bad_request(format!("a form has at most {MOST_FIELDS} fields")));
+        }
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 

@@ -98,7 +98,7 @@ impl Dispatcher {
         let rows = tx.claim_outbox(&self.owner, millis, 0, &lines).await?;
         if rows.is_empty() {
             // Nothing is committed: a commit is news to every open page and to other processes.
-            return Ok(0);
+            return Ok(usize::from(tx.end_of_claim().await?));
         }
         tx.commit().await?;
         let hold = Hold::since(asked, span);
@@ -208,15 +208,19 @@ fn count(row: &OutboxRow, error: Option<&DeliveryError>, took: Duration) {
         OutboxOp::React { .. } => "react",
         OutboxOp::Session { .. } => "session",
     };
-    let outcome = match error {
-        None => "sent",
-        Some(DeliveryError::Retry { .. }) => "retry",
-        Some(DeliveryError::Content(_)) => "content",
-        Some(DeliveryError::Gone(_)) => "gone",
-        Some(DeliveryError::Forbidden(_)) => "forbidden",
-    };
+    let outcome = error.map_or("sent", kind_of);
     counter!("countersign_deliveries_total", "channel" => channel, "op" => op, "outcome" => outcome).increment(1);
     histogram!("countersign_delivery_seconds", "channel" => channel).record(took.as_secs_f64());
+}
+
+/// A word for metrics, and for the log's limit.
+fn kind_of(error: &DeliveryError) -> &'static str {
+    match error {
+        DeliveryError::Retry { .. } => "retry",
+        DeliveryError::Content(_) => "content",
+        DeliveryError::Gone(_) => "gone",
+        DeliveryError::Forbidden(_) => "forbidden",
+    }
 }
 
 /// The operation as a platform takes it: a repaint names the message of its card, the end of a mark the mark. `None` means that neither was
@@ -273,12 +277,14 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
         }
         Err(error) => {
             // Of a platform that is away it would be a line for each message and try.
-            if !matches!(error, DeliveryError::Retry { .. }) {
-                warn!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
-            } else if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, Instant::now()) {
-                warn!(channel = subject.1, outbox.id = row.id, %error, seconds, tries, "delivery failed; trying again");
-            } else {
-                debug!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
+            if matches!(error, DeliveryError::Retry { .. }) {
+                if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, Instant::now()) {
+                    warn!(channel = subject.1, outbox.id = row.id, %error, seconds, tries, "delivery failed; trying again");
+                } else {
+                    debug!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
+                }
+            } else if let Some(not_logged_before) = gateway.log_of(row.new.conversation.channel, kind_of(error)) {
+                warn!(outbox.id = row.id, tries = row.tries + 1, %error, not_logged_before, "delivery failed");
             }
             let reason = error.to_string();
             let uncertain = matches!(error, DeliveryError::Retry { uncertain: true, .. });

@@ -16,6 +16,8 @@ use crate::config::ConfigState;
 
 /// A database that does not answer must not keep `/readyz` from saying so.
 const LOOK: Duration = Duration::from_secs(1);
+/// Rows that do not read back, which a message names.
+const NAMED: usize = 5;
 
 /// 200 while the process lives.
 pub(super) async fn healthz() -> &'static str {
@@ -64,7 +66,10 @@ impl Since {
 async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
     let part = |name: &str, status, message: Option<String>| gateway.since().part(name, status, message, now);
     let ledger = match gateway.ledger.ping().await {
-        Ok(()) => part("ledger", "ok", None),
+        Ok(()) => match damage(&gateway.ledger.damage()) {
+            None => part("ledger", "ok", None),
+            damage => part("ledger", "degraded", damage),
+        },
         // The text of a store error holds no URL and no secret; see its definition.
         Err(error) => part("ledger", "failed", Some(error.to_string())),
     };
@@ -123,6 +128,14 @@ async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
         part(&format!("mcp.{}", server.name), status, server.message)
     }));
     parts
+}
+
+/// Rows that do not read back, the first few by name.
+fn damage(rows: &[String]) -> Option<String> {
+    let named = rows.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    let rest = rows.len().saturating_sub(NAMED);
+    let rest = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+    (!rows.is_empty()).then(|| format!("rows that do not read back are passed over: {named}{rest}"))
 }
 
 /// How the connections to a platform stand over which its events come, if they come so.

@@ -6,9 +6,9 @@ mod slack;
 
 use std::net::SocketAddr;
 
-use countersign_agent::domain::Inbound;
+use countersign_agent::domain::{ChannelKind, Inbound};
 use serde_json::Value;
-use tracing::{debug, error, warn};
+use tracing::{debug, error, info, warn};
 
 use super::error::ApiError;
 use super::state::Gateway;
@@ -72,6 +72,14 @@ async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Outcome, ApiErro
         "event accepted"
     );
     Ok(Outcome::Accepted)
+}
+
+/// Nothing has to be done about an event. In a busy chat there are many of them.
+fn ignored(gateway: &Gateway, channel: ChannelKind, reason: &'static str) -> Outcome {
+    if let Some(not_logged_before) = gateway.log_of(channel, reason) {
+        info!(channel = channel.as_str(), reason, not_logged_before, "event ignored");
+    }
+    Outcome::Ignored
 }
 
 /// The log names channel, way and reason; the sender hears only that it was refused.

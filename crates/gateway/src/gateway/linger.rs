@@ -14,11 +14,14 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::{Stream, StreamExt};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 /// So much of a refused body is read, and no more.
 const MOST: usize = 64 << 20;
 /// And no longer.
 const TIME: Duration = Duration::from_secs(5);
+/// So many are read on at a time. In a flood the others hear a broken pipe.
+static PLACES: Semaphore = Semaphore::const_new(64);
 
 /// Wraps the body of every request that has one.
 pub(super) async fn linger(request: Request, next: Next) -> Response {
@@ -58,8 +61,12 @@ impl Stream for Lingering {
 
 impl Drop for Lingering {
     fn drop(&mut self) {
-        if let (Some(stream), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
-            runtime.spawn(tokio::time::timeout(TIME, discard(stream)));
+        if let (Some(stream), Ok(runtime), Ok(place)) = (self.0.take(), Handle::try_current(), PLACES.try_acquire()) {
+            runtime.spawn(async move {
+                // Over or not, nobody waits for it.
+                let _ = tokio::time::timeout(TIME, discard(stream)).await;
+                drop(place);
+            });
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the log says of refused requests: a stranger can send them, so each reason is logged a few times a minute only.
+//! What the log says of refused requests, and of what platforms send and refuse in any number: each reason is logged a few times a minute
+//! only.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +13,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// What was told in the last minute, by reason.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(Mutex<BTreeMap<&'static str, MinuteOfLines>>);
+pub(super) struct Refusals(Mutex<BTreeMap<(&'static str, &'static str), MinuteOfLines>>);
 
 #[derive(Debug)]
 struct MinuteOfLines {
@@ -23,8 +24,15 @@ struct MinuteOfLines {
 impl Refusals {
     /// Shall this one be told? Then how many were not since the last that was.
     pub(super) fn count(&self, reason: &'static str, now: Millis) -> Option<u64> {
+        self.count_of("", reason, now)
+    }
+
+    /// The same for what comes of one channel: it does not drown another's.
+    pub(super) fn count_of(&self, channel: &'static str, reason: &'static str, now: Millis) -> Option<u64> {
         let mut reasons = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = reasons.entry(reason).or_insert(MinuteOfLines { since: now, requests: 0 });
+        let told = reasons
+            .entry((channel, reason))
+            .or_insert(MinuteOfLines { since: now, requests: 0 });
         let mut left_out = 0;
         if now < told.since || now.since(told.since) >= MINUTE {
             left_out = told.requests.saturating_sub(LINES);
@@ -50,6 +58,7 @@ mod tests {
         assert_eq!(lines[9], Some(0));
         assert_eq!(lines[10], None);
         assert_eq!(refusals.count("no token", Millis(999)), Some(0));
+        assert_eq!(refusals.count_of("lark", "wrong signature", Millis(999)), Some(0), "of its own");
         assert_eq!(told(59_999), None);
         assert_eq!(told(60_000), Some(991));
         assert_eq!(told(60_001), Some(0));

@@ -207,7 +207,9 @@ impl Keeper {
         let ending = tokio::select! {
             ending = &mut connection.task => ending.unwrap_or(Ending::Lost("it was not served to its end")),
             Ok(reason) = is_recycled => {
-                info!(channel = self.kind.as_str(), connection = name, reason, "the platform replaces a connection");
+                if let Some(not_logged_before) = self.gateway.log_of(self.kind, "replaced") {
+                    info!(channel = self.kind.as_str(), connection = name, reason, not_logged_before, "the platform replaces a connection");
+                }
                 counter!("countersign_socket_reconnects_total", "channel" => self.kind.as_str(), "reason" => "recycled").increment(1);
                 *failures = 0;
                 let pause = SHORTEST_LIFE.saturating_sub(connection.since.elapsed());

@@ -1,6 +1,7 @@
 //! What every handler and worker shares.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -177,6 +178,7 @@ struct Shared {
     sockets: Sockets,
     socket_standings: SocketStandings,
     homes: Semaphore,
+    replays: Arc<Semaphore>,
 }
 
 impl Deref for Gateway {
@@ -202,6 +204,7 @@ impl Gateway {
             sockets: Sockets::default(),
             socket_standings: SocketStandings::default(),
             homes: Semaphore::new(MOST_HOMES),
+            replays: Arc::new(Semaphore::new(1)),
         }))
     }
 
@@ -213,6 +216,11 @@ impl Gateway {
     /// A place for one more Home tab that somebody looks at, while there is one.
     pub(super) fn home_place(&self) -> Option<SemaphorePermit<'_>> {
         self.0.homes.try_acquire().ok()
+    }
+
+    /// A place for the replay of rules: it takes a thread of its own, and one is enough.
+    pub(super) fn replays(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.0.replays)
     }
 
     /// Name of the small fact that holds the bot's own user id on `kind`.
@@ -294,6 +302,19 @@ impl Gateway {
         if let Some(missed) = self.0.refusals.count(at, self.machine_clock.now()) {
             let not_logged_before = (missed > 0).then_some(missed);
             warn!(at, not_logged_before, "wrong console token");
+        }
+    }
+
+    /// Shall the log be told of this, of which a channel can make any number? Then how many were left out before.
+    pub(super) fn log_of(&self, channel: ChannelKind, what: &'static str) -> Option<Option<u64>> {
+        let missed = self.0.refusals.count_of(channel.as_str(), what, self.machine_clock.now())?;
+        Some((missed > 0).then_some(missed))
+    }
+
+    /// Warns of what a channel can make any number of.
+    pub(super) fn warn_of(&self, channel: ChannelKind, what: &'static str, error: Option<&dyn fmt::Display>) {
+        if let Some(not_logged_before) = self.log_of(channel, what) {
+            warn!(channel = channel.as_str(), error = error.map(display), not_logged_before, "{what}");
         }
     }
 

@@ -207,7 +207,7 @@ async fn lane_loop(workers: Workers) {
         let asked = Instant::now();
         let mut tx = gateway.ledger.begin().await?;
         let Some(lease) = tx.claim_lane(&workers.owner, lease_ms, LANES_PER_CHAT).await? else {
-            return Ok(0);
+            return Ok(usize::from(tx.end_of_claim().await?));
         };
         tx.commit().await?;
         let hold = Hold::since(asked, gateway.timings.lease);

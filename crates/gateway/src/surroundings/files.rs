@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use countersign_agent::domain::{FileOutcome, FileProblem, FileRef, Gathered, ReceivedFile};
+use countersign_agent::domain::{FileOutcome, FileProblem, FileRef, Gathered, Picture, ReceivedFile, digest128};
 use countersign_agent::tools::Attachments;
 use metrics::counter;
 use tokio::io::AsyncWriteExt as _;
@@ -10,11 +10,10 @@ use tokio::time::{Duration, Instant, timeout_at};
 use tracing::warn;
 
 use super::PlatformSurroundings;
-use super::picture::picture;
 use crate::channels::{Channel, DeliveryError, FileStream};
 use crate::lanes::Request;
 
-/// Time for all files of a task, waiting for their turn included.
+/// Time for all files of a task and their pictures, waiting for their turn included.
 const FETCHING: Duration = Duration::from_secs(60);
 /// Pauses between tries of one file, where the platform does not say how long to wait.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -31,6 +30,8 @@ const MAX_PICTURES: usize = 4;
 const MAX_IMAGE: usize = 20 << 20;
 /// The attachments of all tasks together, in bytes.
 const MAX_STORED: u64 = 4 << 30;
+/// The attachments of one person, in bytes: the oldest of them make room for new ones.
+const MAX_OF_PERSON: u64 = MAX_STORED / 4;
 
 /// Endings of text files, for platforms that tell no media type.
 const TEXT_ENDINGS: [&str; 16] = [
@@ -114,7 +115,7 @@ impl PlatformSurroundings {
         let mut gathered = Gathered::default();
         let mut room = MAX_TEXT;
         let until = Instant::now() + FETCHING;
-        let full = !files.is_empty() && self.is_full(request.inbox_id).await;
+        let full = !files.is_empty() && self.is_full(request, &files, max_mb << 20).await;
         for (place, file) in files.into_iter().take(MAX_FILES + MAX_TOLD).enumerate() {
             let (file, unknown) = match max_mb > 0 && place < MAX_FILES {
                 true => described(channel, request, file, until).await,
@@ -124,7 +125,18 @@ impl PlatformSurroundings {
             let taken = match unknown.or_else(|| self.refusal(&file, place, max_mb, show, room)) {
                 Some(problem) => Err(problem),
                 None if full => Err(FileProblem::NoRoom),
-                None => insist(until, || self.take(channel, request, &file, max_mb, show)).await,
+                None => {
+                    // The place for an image is free while the platform does not give the file.
+                    let taking = || async {
+                        let turn = match show {
+                            true => self.pictures.turn(&chat(request)).await,
+                            false => None,
+                        };
+                        let taken = self.take(channel, request, &file, max_mb, show).await?;
+                        Ok((taken, turn))
+                    };
+                    insist(until, taking).await
+                }
             };
             let mut received = ReceivedFile {
                 name: if file.name.is_empty() { file.id.clone() } else { file.name.clone() },
@@ -133,10 +145,17 @@ impl PlatformSurroundings {
                 outcome: FileOutcome::Read,
             };
             match taken {
-                Ok(taken) => {
+                Ok((mut taken, turn)) => {
                     received.media_type.clone_from(&taken.media_type);
                     received.bytes = Some(taken.bytes);
-                    received.outcome = use_content(&mut gathered, &mut room, (place, show), taken).await;
+                    let picture = match turn {
+                        Some(turn) => {
+                            let drawing = self.pictures.picture(turn, std::mem::take(&mut taken.content));
+                            Shown::Picture(timeout_at(until, drawing).await.ok().flatten())
+                        }
+                        None => Shown::Text,
+                    };
+                    received.outcome = use_content(&mut gathered, &mut room, place, picture, taken);
                 }
                 Err(problem) => received.outcome = FileOutcome::Refused(problem),
             }
@@ -184,21 +203,43 @@ impl PlatformSurroundings {
         }
     }
 
-    /// Is there no room for more attachments? What an earlier try for this request left goes.
-    async fn is_full(&self, inbox_id: i64) -> bool {
+    /// Is there no room for more attachments? What an earlier try for this request left goes, and so do the oldest files of the person who
+    /// would have too many with these, each of `most` bytes at most.
+    async fn is_full(&self, request: Request<'_>, files: &[FileRef], most: u64) -> bool {
         let Some(attachments) = self.attachments.clone() else {
             return false;
         };
-        let begun = tokio::task::spawn_blocking(move || attachments.begin(&inbox_id.to_string())).await;
+        let coming = files.iter().take(MAX_FILES).map(|file| file.bytes.unwrap_or(most).min(most));
+        let left = MAX_OF_PERSON.saturating_sub(coming.sum());
+        let (task, person) = (request.inbox_id.to_string(), person(request));
+        let begun = tokio::task::spawn_blocking(move || attachments.begin(&task, &person, left)).await;
         match begun {
             Ok(Ok(bytes)) => bytes > MAX_STORED,
             Ok(Err(error)) => {
-                warn!(inbox = inbox_id, %error, "the folder for files of requests cannot be used");
+                warn!(inbox = request.inbox_id, %error, "the folder for files of requests cannot be used");
                 true
             }
             Err(_) => true,
         }
     }
+}
+
+/// A name of the chat that no other chat has.
+fn chat(request: Request<'_>) -> String {
+    let place = request.conversation;
+    format!("{} {} {} {}", place.channel.as_str(), place.app, place.tenant, place.chat)
+}
+
+/// What stands for the person who made a request, in all chats.
+fn person(request: Request<'_>) -> String {
+    let place = request.conversation;
+    hex::encode(digest128(&[
+        place.channel.as_str(),
+        &place.app,
+        &place.tenant,
+        "member",
+        request.sender,
+    ]))
 }
 
 /// The file as the platform describes it. A file without a description is refused: it has no address.
@@ -215,25 +256,26 @@ async fn described(channel: &dyn Channel, request: Request<'_>, file: FileRef, u
     }
 }
 
-/// What the model gets of a file that came: `place` among the files of the request, and whether its picture is shown.
-async fn use_content(gathered: &mut Gathered, room: &mut usize, (place, show): (usize, bool), taken: Taken) -> FileOutcome {
+/// How the model is shown a file.
+enum Shown {
+    Text,
+    Picture(Option<Picture>),
+}
+
+/// What the model gets of a file that came, `place` among the files of the request.
+fn use_content(gathered: &mut Gathered, room: &mut usize, place: usize, shown: Shown, taken: Taken) -> FileOutcome {
     let outcome = taken.path.map_or(FileOutcome::Read, FileOutcome::Stored);
-    if show {
-        match picture(taken.content).await {
-            Some(picture) => gathered.pictures.push((place, picture)),
-            None if outcome == FileOutcome::Read => return FileOutcome::Refused(FileProblem::NoWorkspace),
-            None => {}
-        }
-        return outcome;
-    }
-    if outcome == FileOutcome::Read {
-        match String::from_utf8(taken.content) {
+    match shown {
+        Shown::Picture(Some(picture)) => gathered.pictures.push((place, picture)),
+        Shown::Picture(None) if outcome == FileOutcome::Read => return FileOutcome::Refused(FileProblem::NoWorkspace),
+        Shown::Text if outcome == FileOutcome::Read => match String::from_utf8(taken.content) {
             Ok(text) if text.len() <= *room => {
                 *room -= text.len();
                 gathered.texts.push((place, text));
             }
             _ => return FileOutcome::Refused(FileProblem::NoWorkspace),
-        }
+        },
+        Shown::Picture(None) | Shown::Text => {}
     }
     outcome
 }
@@ -247,11 +289,12 @@ async fn store(
     taking: Taking,
 ) -> Result<Taken, Missed> {
     let (folder, task, name) = (Arc::clone(attachments), request.inbox_id.to_string(), file.name.clone());
+    let person = person(request);
     let disk = |error: std::io::Error| {
         warn!(inbox = request.inbox_id, %error, "a file of a request was not stored");
         FileProblem::NoRoom
     };
-    let made = tokio::task::spawn_blocking(move || folder.create(&task, &name));
+    let made = tokio::task::spawn_blocking(move || folder.create(&task, &person, &name));
     let (new, handle) = made.await.map_err(|_| FileProblem::NoRoom)?.map_err(disk)?;
     let mut handle = tokio::fs::File::from_std(handle);
     let (mut bytes, mut content) = (0, Vec::new());

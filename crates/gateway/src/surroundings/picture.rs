@@ -1,67 +1,225 @@
 //! An image as a model is shown it: no larger than models look at, without what cameras write into it.
+//!
+//! Images come from outsiders, and a small file may be a large image. So what opening one takes is known from its head, before any of it is
+//! decoded, and all that are open at a time share one bound of memory.
 
-use std::io::Cursor;
+mod cost;
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign_agent::domain::Picture;
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageDecoder as _, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
-use tokio::sync::Semaphore;
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::warn;
 
-/// Longest side, in pixels: larger ones are made smaller by the providers anyway.
-const MAX_SIDE: u32 = 1568;
+use cost::{BESIDE, MAX_PEAK, MAX_SIDE, cost, is_averaged};
+
 /// An image that is no longer than this, in bytes, is drawn without loss.
 const SMALL: usize = 256 << 10;
-/// The sides of an image that is opened, in pixels, and the memory that opening it may take.
-const MAX_OPENED: u32 = 12_000;
-const MAX_ALLOC: u64 = 256 << 20;
 const QUALITY: u8 = 82;
+/// Time for one image.
+const TIME: Duration = Duration::from_secs(10);
+/// Bytes that a decoder gets at a time, so that it hears soon that the time is over.
+const STEP: usize = 4 << 10;
+/// Images that are fetched and opened at a time, of all chats. Others wait without a byte in memory.
+const AT_A_TIME: usize = 4;
+const MIB: u64 = 1 << 20;
 
-/// One image is opened at a time: each may take a quarter of a GiB.
-static OPENING: Semaphore = Semaphore::const_new(1);
-
-/// The picture of an image file. `None` when it is none that models take, or one that is too large to open.
-pub(super) async fn picture(bytes: Vec<u8>) -> Option<Picture> {
-    let _place = OPENING.acquire().await.ok()?;
-    tokio::task::spawn_blocking(move || draw(bytes)).await.ok()?
+/// Makes pictures: one image of a chat at a time, and all that are open within [`MAX_PEAK`].
+#[derive(Debug)]
+pub(super) struct Pictures {
+    places: Arc<Semaphore>,
+    /// The memory of images that are open, in MiB.
+    memory: Arc<Semaphore>,
+    /// A place for each chat that has one open, or waits for it.
+    chats: Mutex<HashMap<String, Weak<Semaphore>>>,
 }
 
-fn draw(bytes: Vec<u8>) -> Option<Picture> {
-    let format = image::guess_format(&bytes).ok()?;
-    if !matches!(format, ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP) {
-        return None;
+impl Default for Pictures {
+    fn default() -> Self {
+        Self {
+            places: Arc::new(Semaphore::new(AT_A_TIME)),
+            memory: Arc::new(Semaphore::new(mib(MAX_PEAK) as usize)),
+            chats: Mutex::default(),
+        }
     }
+}
+
+/// A chat's turn to have an image fetched and opened.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _chat: OwnedSemaphorePermit,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Pictures {
+    /// Waits until `chat` may have its next image opened.
+    pub(super) async fn turn(&self, chat: &str) -> Option<Turn> {
+        // Those of a busy chat wait for each other before they take a place.
+        let of_chat = self.place_of(chat).acquire_owned().await.ok()?;
+        let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
+        Some(Turn {
+            _chat: of_chat,
+            _place: place,
+        })
+    }
+
+    /// The picture of an image file. `None` when it is none that models take, or takes too much memory or time.
+    pub(super) async fn picture(&self, turn: Turn, bytes: Vec<u8>) -> Option<Picture> {
+        let image = tokio::task::spawn_blocking(move || Image::measured(bytes)).await.ok()??;
+        let memory = Arc::clone(&self.memory);
+        let memory = memory.acquire_many_owned(mib(image.cost)).await.ok()?;
+        let drawing = tokio::task::spawn_blocking(move || {
+            let drawn = image.draw(Instant::now() + TIME);
+            // Also when nobody waits for it any more: until here its memory is not free.
+            drop((turn, memory));
+            drawn
+        });
+        if let Ok(drawn) = tokio::time::timeout(TIME, drawing).await {
+            drawn.ok()?
+        } else {
+            warn!("an image took too long to open; the model is not shown it");
+            None
+        }
+    }
+
+    fn place_of(&self, chat: &str) -> Arc<Semaphore> {
+        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = chats.get(chat).and_then(Weak::upgrade) {
+            return place;
+        }
+        chats.retain(|_, place| place.strong_count() > 0);
+        let place = Arc::new(Semaphore::new(1));
+        chats.insert(chat.to_owned(), Arc::downgrade(&place));
+        place
+    }
+}
+
+fn mib(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(MIB)).unwrap_or(u32::MAX)
+}
+
+/// An image file of a kind that models take, and what opening it costs.
+struct Image {
+    bytes: Vec<u8>,
+    format: ImageFormat,
+    cost: u64,
+}
+
+impl Image {
+    /// Looks at its head alone. `None` when it is not to be opened.
+    fn measured(bytes: Vec<u8>) -> Option<Self> {
+        let format = image::guess_format(&bytes).ok()?;
+        if !matches!(format, ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP) {
+            return None;
+        }
+        let decoder = decoder(Cursor::new(&bytes), format)?;
+        let (size, decoded) = (decoder.dimensions(), decoder.total_bytes());
+        drop(decoder);
+        let cost = cost(&bytes, format, size, decoded)?;
+        Some(Self { bytes, format, cost })
+    }
+
+    /// The picture. What is not opened by then is none.
+    fn draw(self, until: Instant) -> Option<Picture> {
+        let Self { bytes, format, .. } = self;
+        let length = bytes.len();
+        let mut decoder = decoder(Timed::new(bytes, until), format)?;
+        let orientation = decoder.orientation().ok()?;
+        let mut opened = DynamicImage::from_decoder(decoder).ok()?;
+        if Instant::now() >= until {
+            return None;
+        }
+        let longest = opened.width().max(opened.height());
+        if longest > MAX_SIDE {
+            opened = smaller(opened, longest);
+        }
+        // Last, for it makes a second image.
+        opened.apply_orientation(orientation);
+        // Text on a screenshot stays sharp.
+        if longest <= MAX_SIDE && length <= SMALL && format != ImageFormat::Jpeg {
+            let mut drawn = Cursor::new(Vec::new());
+            opened.write_to(&mut drawn, ImageFormat::Png).ok()?;
+            return Some(of("image/png", drawn.get_ref()));
+        }
+        let mut drawn = Vec::new();
+        on_white(&opened)
+            .write_with_encoder(JpegEncoder::new_with_quality(&mut drawn, QUALITY))
+            .ok()?;
+        Some(of("image/jpeg", &drawn))
+    }
+}
+
+/// Reads the head.
+fn decoder<'a>(reader: impl BufRead + Seek + 'a, format: ImageFormat) -> Option<impl ImageDecoder + 'a> {
     let mut limits = Limits::default();
-    limits.max_image_width = Some(MAX_OPENED);
-    limits.max_image_height = Some(MAX_OPENED);
-    limits.max_alloc = Some(MAX_ALLOC);
-    let mut reader = ImageReader::with_format(Cursor::new(&bytes), format);
+    limits.max_alloc = Some(BESIDE);
+    let mut reader = ImageReader::with_format(reader, format);
     reader.limits(limits);
-    let mut decoder = reader.into_decoder().ok()?;
-    // The reader's own limit holds for what it needs beside the image.
-    if decoder.total_bytes() > MAX_ALLOC {
-        return None;
+    reader.into_decoder().ok()
+}
+
+/// The image in [`MAX_SIDE`]. To resize well takes a buffer of the whole width, 16 bytes a pixel: a large image is averaged instead, which
+/// takes none.
+fn smaller(image: DynamicImage, longest: u32) -> DynamicImage {
+    if is_averaged(longest) {
+        return image.thumbnail(MAX_SIDE, MAX_SIDE);
     }
-    let orientation = decoder.orientation().ok()?;
-    let mut opened = DynamicImage::from_decoder(decoder).ok()?;
-    let fits = opened.width().max(opened.height()) <= MAX_SIDE;
-    opened.apply_orientation(orientation);
-    // Text on a screenshot stays sharp.
-    if fits && bytes.len() <= SMALL && format != ImageFormat::Jpeg {
-        let mut drawn = Cursor::new(Vec::new());
-        opened.write_to(&mut drawn, ImageFormat::Png).ok()?;
-        return Some(of("image/png", drawn.get_ref()));
+    image.resize(MAX_SIDE, MAX_SIDE, FilterType::Triangle)
+}
+
+/// Bytes that can be read until a moment.
+struct Timed {
+    bytes: Cursor<Vec<u8>>,
+    until: Instant,
+}
+
+impl Timed {
+    fn new(bytes: Vec<u8>, until: Instant) -> Self {
+        let bytes = Cursor::new(bytes);
+        Self { bytes, until }
     }
-    if !fits {
-        opened = opened.resize(MAX_SIDE, MAX_SIDE, FilterType::Triangle);
+
+    fn in_time(&self) -> io::Result<()> {
+        if Instant::now() < self.until {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::TimedOut.into())
+        }
     }
-    let mut drawn = Vec::new();
-    on_white(&opened)
-        .write_with_encoder(JpegEncoder::new_with_quality(&mut drawn, QUALITY))
-        .ok()?;
-    Some(of("image/jpeg", &drawn))
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.in_time()?;
+        let length = buffer.len().min(STEP);
+        self.bytes.read(&mut buffer[..length])
+    }
+}
+
+impl BufRead for Timed {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.in_time()?;
+        let rest = self.bytes.fill_buf()?;
+        Ok(&rest[..rest.len().min(STEP)])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.bytes.consume(amount);
+    }
+}
+
+impl Seek for Timed {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.bytes.seek(to)
+    }
 }
 
 /// JPEG knows no transparency.
@@ -83,49 +241,4 @@ fn of(media_type: &str, bytes: &[u8]) -> Picture {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn encoded(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
-        let image = RgbImage::from_fn(width, height, |x, y| Rgb([(x % 251) as u8, (y % 241) as u8, ((x * y) % 239) as u8]));
-        let mut bytes = Cursor::new(Vec::new());
-        image.write_to(&mut bytes, format).unwrap();
-        bytes.into_inner()
-    }
-
-    /// design: issue I part C, a small image is shown without loss; a large one smaller; what is none, or would take much memory, not at all.
-    #[test]
-    fn images_are_made_to_fit() {
-        let small = encoded(40, 20, ImageFormat::Png);
-        let shown = draw(small.clone()).unwrap();
-        let opened = image::load_from_memory(&STANDARD.decode(&shown.data).unwrap()).unwrap();
-        assert_eq!(
-            (shown.media_type.as_str(), opened),
-            ("image/png", image::load_from_memory(&small).unwrap())
-        );
-        let large = draw(encoded(3000, 1500, ImageFormat::Png)).unwrap();
-        assert_eq!(large.media_type, "image/jpeg");
-        let bytes = STANDARD.decode(&large.data).unwrap();
-        let opened = image::load_from_memory(&bytes).unwrap();
-        assert_eq!((opened.width(), opened.height()), (1568, 784));
-        assert!(bytes.len() < 1 << 20, "{}", bytes.len());
-        assert_eq!(draw(b"<html>".to_vec()), None);
-        // A PNG of 11,000 by 11,000 pixels, all of one color: small on the wire, 363 MB in memory.
-        let mut bomb = Cursor::new(Vec::new());
-        RgbImage::new(11_000, 11_000).write_to(&mut bomb, ImageFormat::Png).unwrap();
-        assert_eq!(draw(bomb.into_inner()), None);
-    }
-
-    /// design: issue I part C, a photograph is encoded anew: where it was taken stays with its owner.
-    #[test]
-    fn photographs_lose_their_metadata() {
-        let mut photo = encoded(64, 64, ImageFormat::Jpeg);
-        let note = b"Exif\0\0place: home";
-        let mut marker = vec![0xff, 0xe1];
-        marker.extend(u16::try_from(note.len() + 2).unwrap().to_be_bytes());
-        marker.extend_from_slice(note);
-        photo.splice(2..2, marker);
-        let shown = STANDARD.decode(draw(photo).unwrap().data).unwrap();
-        assert!(!shown.windows(11).any(|part| part == b"place: home"));
-    }
-}
+mod tests;

@@ -1,10 +1,11 @@
 //! What rules would have done to calls that were made: who would have been asked less, who more, and which refusals they would have undone.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use serde_json::Value;
 
-use super::{JudgedCall, Rule, Ruling, judge};
+use super::{JudgedCall, Rule, Ruling, judge_until};
 use crate::domain::{Action, ActionStatus, DecisionKind, Millis, Scope, ToolSpec, Via, one_line, visible};
 
 /// Undone refusals that the report names; the others are counted.
@@ -95,20 +96,21 @@ impl<'a> Replay<'a> {
         Self { rules, tools, report }
     }
 
-    /// Takes the next call.
-    pub fn add(&mut self, call: &RecordedCall) {
+    /// Takes the next call, unless `over` says that it is over: many rules may take long for one call, so it is asked before each of them.
+    /// The call in which it is over does not count.
+    pub fn add(&mut self, call: &RecordedCall, mut over: impl FnMut() -> bool) -> ControlFlow<()> {
         let action = &call.action;
         let spec = self.tools.iter().find(|spec| spec.name == action.tool);
-        let judged = judge(
-            self.rules,
-            &JudgedCall {
-                tool: &action.tool,
-                effect: action.effect,
-                arguments: &action.arguments,
-                scope: spec.map_or(&Scope::Every, |spec| &spec.scope),
-                chat: &call.chat,
-            },
-        );
+        let judged = JudgedCall {
+            tool: &action.tool,
+            effect: action.effect,
+            arguments: &action.arguments,
+            scope: spec.map_or(&Scope::Every, |spec| &spec.scope),
+            chat: &call.chat,
+        };
+        let Ok(judged) = judge_until(self.rules, &judged, &mut over) else {
+            return ControlFlow::Break(());
+        };
         let before = fate(action);
         let after = match judged.as_ref().map(|judged| &judged.then) {
             Some(Ruling::Allow) => Fate::Ran,
@@ -129,7 +131,7 @@ impl<'a> Replay<'a> {
         };
         self.report.all.add(change);
         self.report.tools.entry(action.tool.clone()).or_default().add(change);
-        let Some(judged) = judged else { return };
+        let Some(judged) = judged else { return ControlFlow::Continue(()) };
         if let Some(at) = self.rules.iter().position(|rule| std::ptr::eq(rule, judged.rule))
             && let Some((_, counts)) = self.report.rules.get_mut(at)
         {
@@ -146,6 +148,7 @@ impl<'a> Replay<'a> {
                 rule: judged.rule.id(),
             });
         }
+        ControlFlow::Continue(())
     }
 
     /// What came of it.

@@ -203,8 +203,7 @@ impl SocketProtocol for LarkProtocol {
             SocketFrame::Text(_) | SocketFrame::Ping => None,
         };
         let Some(frame) = frame else {
-            tracing::warn!("Lark sent a message that is no frame; it is skipped");
-            return SocketRead::Nothing;
+            return SocketRead::skipped("a message that is no frame");
         };
         match (frame.method, frame.header("type")) {
             (CONTROL, Some("pong")) => {
@@ -236,10 +235,8 @@ impl LarkProtocol {
                 received: self.hook.read_of_connection(&body).map(SocketReceived::Lark),
                 answer: Box::new(move |answer| Some(acknowledged(frame, began, answer))),
             }),
-            Err(reason) => {
-                tracing::warn!(reason, "an event of Lark's in parts cannot be joined");
-                SocketRead::Nothing
-            }
+            // In parts that cannot be joined.
+            Err(reason) => SocketRead::skipped(reason),
         }
     }
 }

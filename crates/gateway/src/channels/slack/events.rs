@@ -8,7 +8,7 @@ use super::chat_message::{files, quoted};
 use super::text::SlackText;
 use super::wire::{
     Authorization, Changed, ChannelGone, Deleted, Envelope, EventKind, HomeOpened, Member, Message, Reacted, SessionStopped, ThreadStarted,
-    Version, first_id, has_items, is_there, moment,
+    TokensRevoked, Version, first_id, has_items, is_there, moment,
 };
 use super::{SLACK_APP, SlackReceived};
 use crate::channels::Refusal;
@@ -24,10 +24,9 @@ pub(super) fn read_event(text: &str, signed_at: Millis) -> Result<SlackReceived,
     match envelope.kind.as_str() {
         "url_verification" => envelope.challenge.map(SlackReceived::Challenge).ok_or(UNREADABLE),
         "event_callback" => event(envelope, signed_at),
-        "app_rate_limited" => {
-            tracing::warn!("Slack holds events of this app back: more than 30 000 in an hour");
-            Ok(SlackReceived::Ignored("events are held back"))
-        }
+        "app_rate_limited" => Ok(SlackReceived::Trouble(
+            "Slack holds events of this app back: more than 30 000 in an hour",
+        )),
         _ => Ok(SlackReceived::Ignored("request type without a handler")),
     }
 }
@@ -126,13 +125,11 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
         ("app_home_opened", _) => home_opened(origin, raw),
         ("assistant_thread_started", _) => thread_started(origin, raw),
         ("agent_session_stopped", _) => session_stopped(origin, raw),
-        ("app_uninstalled" | "tokens_revoked", _) => {
-            tracing::warn!(
-                event = kind.kind,
-                "Slack took our access away: install the app again and set the new bot token"
-            );
-            Ok(SlackReceived::Ignored("access taken away"))
-        }
+        // People take back tokens of their own, which we do not use.
+        ("tokens_revoked", _) if !needed::<TokensRevoked>(raw)?.takes_the_bots() => Ok(SlackReceived::Ignored("tokens of people")),
+        ("app_uninstalled" | "tokens_revoked", _) => Ok(SlackReceived::Trouble(
+            "Slack took our access away: install the app again and set the new bot token",
+        )),
         _ => Ok(SlackReceived::Ignored("event type without a handler")),
     }
 }

@@ -59,7 +59,7 @@ impl SlackSockets {
             after: None,
             uncertain: false,
         })?;
-        Ok(Socket::new(stream, Box::new(SlackProtocol), String::new()))
+        Ok(Socket::new(stream, Box::new(SlackProtocol::default()), String::new()))
     }
 }
 
@@ -82,8 +82,11 @@ impl SocketPlatform for SlackSockets {
 }
 
 /// Socket Mode on one connection.
-#[derive(Debug)]
-struct SlackProtocol;
+#[derive(Debug, Default)]
+struct SlackProtocol {
+    /// It said hello.
+    greeted: bool,
+}
 
 /// A message of Slack's, whatever it is.
 #[derive(Deserialize)]
@@ -120,8 +123,7 @@ impl SocketProtocol for SlackProtocol {
 
     fn read(&mut self, frame: Frame, now: Millis) -> SocketRead {
         let Frame::Text(text) = frame else {
-            tracing::warn!("Slack sent a frame that is no text; it is skipped");
-            return SocketRead::Nothing;
+            return SocketRead::skipped("a frame that is no text");
         };
         let strict = match strict_text(text.as_bytes()) {
             Ok(strict) => strict,
@@ -133,8 +135,10 @@ impl SocketProtocol for SlackProtocol {
         match (envelope.kind.as_str(), envelope.envelope_id) {
             ("hello", _) => {
                 let app = envelope.connection_info.and_then(|info| info.0.app_id);
-                // More of them than we have opened share the events: half of them would seem lost.
-                tracing::info!(app, connections = envelope.num_connections, "Slack greets a connection");
+                if !std::mem::replace(&mut self.greeted, true) {
+                    // More of them than we have opened share the events: half of them would seem lost.
+                    tracing::info!(app, connections = envelope.num_connections, "Slack greets a connection");
+                }
                 SocketRead::Greeted
             }
             ("disconnect", _) => disconnected(envelope.reason.unwrap_or_default()),
@@ -146,10 +150,7 @@ impl SocketProtocol for SlackProtocol {
                     answer: Box::new(move |answer| acknowledgement(&id, accepts, answer)),
                 })
             }
-            (kind, None) => {
-                tracing::info!(kind = %kind.chars().take(40).collect::<String>(), "Slack sent a message of an unknown type");
-                SocketRead::Nothing
-            }
+            (_, None) => SocketRead::skipped("a message of an unknown type"),
         }
     }
 }
@@ -166,8 +167,8 @@ fn unreadable(text: &str, refusal: Refusal) -> SocketRead {
             answer: Box::new(move |answer| acknowledgement(&envelope_id, false, answer)),
         }),
         Err(_) => {
-            tracing::warn!(reason = %refusal, "a message of Slack's cannot be read");
-            SocketRead::Nothing
+            let (Refusal::Unauthorized(reason) | Refusal::Bad(reason)) = refusal;
+            SocketRead::skipped(reason)
         }
     }
 }
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
 
     fn read(message: &Value) -> SocketRead {
-        SlackProtocol.read(Frame::Text(message.to_string()), Millis(1_700_000_000_000))
+        SlackProtocol::default().read(Frame::Text(message.to_string()), Millis(1_700_000_000_000))
     }
 
     fn event(message: &Value) -> SocketEvent {
@@ -283,8 +284,8 @@ mod tests {
         let unknown = event(&json!({"envelope_id": "e1", "type": "of tomorrow", "payload": {}}));
         assert!(matches!(unknown.received, Ok(SocketReceived::Slack(SlackReceived::Ignored(_)))));
         for nothing in [json!({"type": "of tomorrow"}), json!([]), json!("hello")] {
-            assert!(matches!(read(&nothing), SocketRead::Nothing), "{nothing}");
+            assert!(read(&nothing).was_skipped(), "{nothing}");
         }
-        assert!(matches!(SlackProtocol.read(Frame::Binary(vec![1]), Millis(0)), SocketRead::Nothing));
+        assert!(SlackProtocol::default().read(Frame::Binary(vec![1]), Millis(0)).was_skipped());
     }
 }

@@ -137,6 +137,26 @@ pub(super) struct ChannelGone {
     pub(super) channel: String,
 }
 
+/// `tokens_revoked`: whose tokens are gone.
+#[derive(Deserialize)]
+pub(super) struct TokensRevoked {
+    #[serde(default)]
+    tokens: Revoked,
+}
+
+#[derive(Default, Deserialize)]
+struct Revoked {
+    #[serde(default)]
+    bot: Vec<serde::de::IgnoredAny>,
+}
+
+impl TokensRevoked {
+    /// Is the bot's among them?
+    pub(super) fn takes_the_bots(&self) -> bool {
+        !self.tokens.bot.is_empty()
+    }
+}
+
 /// `app_home_opened`.
 #[derive(Deserialize)]
 pub(super) struct HomeOpened {

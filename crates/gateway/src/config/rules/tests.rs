@@ -132,10 +132,88 @@ fn wrong_rules_are_told() {
         let told_of = loaded(&format!("rules:\n  - {{tool: z, then: deny}}\n  - {entry}\n")).unwrap_err();
         assert!(told_of.contains(told) && told_of.contains("FILE:3: rules: "), "{entry}: {told_of}");
     }
+    for (text, told) in [
+        (
+            "*".to_owned() + &"长".repeat(256),
+            "where: x: a pattern with * has at most 256 characters",
+        ),
+        ("a*".repeat(17), "where: x: a pattern has * or ** in at most 16 places"),
+        ("a".repeat(1025), "where: x: at most 1024 bytes"),
+    ] {
+        let entry = format!("rules:\n  - {{tool: a, where: {{x: \"{text}\"}}, then: deny}}\n");
+        let told_of = loaded(&entry).unwrap_err();
+        assert!(told_of.contains(told), "{told_of}");
+        assert!(
+            parse_rules("r", &entry).unwrap_err()[0].to_string().contains(told),
+            "the form says it too"
+        );
+    }
+    let names: Vec<String> = (0..33).map(|number| format!("a{number}: x")).collect();
+    let told = loaded(&format!("rules:\n  - {{tool: a, where: {{{}}}, then: deny}}\n", names.join(", "))).unwrap_err();
+    assert!(told.contains("where names more than 32 arguments"), "{told}");
+    let fits = format!(
+        "rules:\n  - {{tool: a, where: {{x: \"{}\", y: \"{}\"}}, then: deny}}\n",
+        "**a".repeat(16),
+        "长*".repeat(16)
+    );
+    loaded(&fits).unwrap();
     let many = "  - {tool: a, then: deny}\n".repeat(501);
     assert!(
         loaded(&format!("rules:\n{many}"))
             .unwrap_err()
             .contains("FILE:502: rules: more than 500 rules")
     );
+}
+
+/// interface §10: a quorum that the people of a rule cannot reach is an error: the rule's people, else those whom its places ask.
+#[test]
+fn a_quorum_that_nobody_reaches_is_told() {
+    let lark = |more: &str| {
+        format!("channels: {{lark: {{enabled: true, app_id: a, app_secret: s, verification_token: v, encrypt_key: k, {more}}}}}\n")
+    };
+    let profile = "profiles: [{name: p, chats: [oc_p], approval_approvers: requester}]\n";
+    let anyone = lark("approval_approvers: anyone");
+    let in_two_places = anyone.clone() + profile;
+    let read = |settings: &str, rule: &str| loaded(&format!("rules:\n  - {{tool: a, {rule}}}\n{settings}"));
+    for (settings, rule, told) in [
+        (
+            String::new(),
+            "then: ask, quorum: 2",
+            "needs channels.console.plan_review_approvers",
+        ),
+        (
+            lark("approval_approvers: [ou_a, ou_b]"),
+            "then: ask, quorum: 3",
+            "allowed 1 to 2: channels.lark.approval_approvers lists 2",
+        ),
+        (
+            lark("approval_approvers: anyone, approval_quorum: 2"),
+            "then: ask, approvers: [ou_a]",
+            "allowed 1 to 1: it has no more approvers",
+        ),
+        (
+            in_two_places.clone(),
+            "chats: [oc_p], then: ask, quorum: 2",
+            "needs profiles.p.approval_approvers",
+        ),
+        (in_two_places.clone(), "then: ask, quorum: 2", "needs profiles.p.approval_approvers"),
+    ] {
+        let told_of = read(&settings, rule).unwrap_err();
+        assert!(
+            told_of.contains("rules: quorum: found ") && told_of.contains(told),
+            "{settings} {rule}: {told_of}"
+        );
+    }
+    for (settings, rule) in [
+        (String::new(), "then: ask"),
+        (String::new(), "then: ask, approvers: anyone, quorum: 2"),
+        // Lark is not enabled.
+        (String::new(), "chats: [oc_ops], then: ask, quorum: 2"),
+        (anyone, "then: ask, quorum: 2"),
+        (lark("approval_approvers: not_requester, approval_quorum: 2"), "then: ask"),
+        (in_two_places, "chats: [oc_q], then: ask, quorum: 2"),
+    ] {
+        let read = read(&settings, rule);
+        assert!(read.is_ok(), "{settings} {rule}: {}", read.unwrap_err());
+    }
 }

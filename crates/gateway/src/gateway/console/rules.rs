@@ -1,13 +1,14 @@
 //! `/console/rules`: an administrator tries rules on the recorded calls before they go into the configuration. Nothing is saved here.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
-use countersign_agent::domain::{LetThrough, Millis, Replay, ReplayCounts, ReplayReport};
+use countersign_agent::domain::{LetThrough, Millis, RecordedCall, Replay, ReplayCounts, ReplayReport, Rule};
 use serde_json::{Value, json};
+use tokio::runtime::Handle;
 
 use super::Form;
 use super::assets::Assets;
@@ -16,9 +17,13 @@ use super::page::merge;
 use crate::config::parse_rules;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
+use crate::store::StoreError;
 
 /// How far back calls are looked at.
 const DAYS: u64 = 30;
+/// Time for a replay. One runs at a time, and another waits so long for it.
+const TIME: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(15);
 /// What problems of the text call it.
 const NAME: &str = "rules";
 
@@ -46,18 +51,36 @@ pub(super) async fn test(
             return Ok(page(&gateway, language, StatusCode::UNPROCESSABLE_ENTITY, text, values));
         }
     };
+    let Ok(Ok(turn)) = tokio::time::timeout(WAIT, gateway.replays().acquire_owned()).await else {
+        return Err(ApiError::unavailable());
+    };
+    let (behind, runtime) = (gateway.clone(), Handle::current());
+    // Away from the threads that answer requests: a replay may be nothing but work. It keeps its turn also when nobody waits for it any more.
+    let replaying = move || {
+        let replayed = runtime.block_on(replay(&behind, &rules));
+        drop(turn);
+        replayed
+    };
+    let replayed = tokio::task::spawn_blocking(replaying).await;
+    let (replayed, whole) = replayed.map_err(|_| ApiError::internal())??;
+    let cut = (!whole).then(|| {
+        let values = json!({ "count": replayed.all.calls });
+        gateway.templates.say(language.locale, "console.rules.cut", values)
+    });
+    let values = json!({ "report": report(&gateway, &language, &replayed), "cut": cut });
+    Ok(page(&gateway, language, StatusCode::OK, text, values))
+}
+
+/// What the rules would have done to the newest calls, and whether there was time for all of them.
+async fn replay(gateway: &Gateway, rules: &[Rule]) -> Result<(ReplayReport, bool), StoreError> {
     let tools = gateway.runner.tool_specs();
-    let mut replay = Replay::new(&rules, &tools);
+    let mut replay = Replay::new(rules, &tools);
     let span = Duration::from_secs(DAYS * 24 * 60 * 60);
     let since = Millis(gateway.clock.now().0.saturating_sub(Millis(0).plus(span).0));
-    gateway
-        .ledger
-        .read()
-        .await?
-        .each_recorded_call(since, |call| replay.add(call))
-        .await?;
-    let values = json!({ "report": report(&gateway, &language, &replay.report()) });
-    Ok(page(&gateway, language, StatusCode::OK, text, values))
+    let until = Instant::now() + TIME;
+    let see = |call: &RecordedCall| replay.add(call, || Instant::now() >= until);
+    let whole = gateway.ledger.read().await?.each_recorded_call(since, see).await?.is_continue();
+    Ok((replay.report(), whole))
 }
 
 fn report(gateway: &Gateway, language: &PageLocale, report: &ReplayReport) -> Value {
@@ -101,6 +124,7 @@ fn page(gateway: &Gateway, language: PageLocale, code: StatusCode, text: &str, m
         "text": text,
         "problems": [],
         "report": null,
+        "cut": null,
     });
     merge(&mut values, more);
     (code, Html(gateway.templates.page("rules.html", values))).into_response()

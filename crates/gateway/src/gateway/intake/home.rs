@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, Conversation};
 use tokio::time::timeout;
-use tracing::warn;
 
 use crate::channels::{BatchSizes, HomeCard, HomePage, HomeTask, home_view};
 use crate::gateway::state::Gateway;
@@ -28,7 +27,11 @@ pub(super) struct Viewer {
 /// Draws the tab for a person who looks, unless too many look.
 pub(super) async fn look(gateway: Gateway, viewer: Viewer) {
     let Some(_place) = gateway.home_place() else {
-        warn!("too many Home tabs are drawn at once; one is left as it is");
+        gateway.warn_of(
+            ChannelKind::Slack,
+            "too many Home tabs are drawn at once; one is left as it is",
+            None,
+        );
         return;
     };
     show(&gateway, &viewer, None).await;
@@ -38,7 +41,7 @@ pub(super) async fn look(gateway: Gateway, viewer: Viewer) {
 /// decides nothing by itself.
 pub(super) async fn show(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
     if timeout(TIME, draw(gateway, viewer, notice)).await.is_err() {
-        warn!("a Home tab was not drawn in time");
+        gateway.warn_of(ChannelKind::Slack, "a Home tab was not drawn in time", None);
     }
 }
 
@@ -46,7 +49,7 @@ async fn draw(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
     let waiting = match gateway.conversations.waiting(&viewer.place, &viewer.user, &viewer.teams).await {
         Ok(waiting) => waiting,
         Err(error) => {
-            warn!(%error, "what waits for a person could not be read");
+            gateway.warn_of(ChannelKind::Slack, "what waits for a person could not be read", Some(&error));
             return;
         }
     };
@@ -72,6 +75,6 @@ async fn draw(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
     let view = home_view(&gateway.templates, locale(""), &page);
     let waits = notice.map_or(BatchSizes::MAX_WAIT, |_| PRESS_WAITS);
     if let Err(error) = gateway.channels.slack.publish_home(&viewer.user, &view, waits).await {
-        warn!(%error, "a Home tab was not shown");
+        gateway.warn_of(ChannelKind::Slack, "a Home tab was not shown", Some(&error));
     }
 }

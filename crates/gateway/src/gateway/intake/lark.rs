@@ -2,9 +2,8 @@
 
 use countersign_agent::domain::{ChannelKind, InboundBody};
 use serde_json::json;
-use tracing::info;
 
-use super::{Outcome, Taken, accept, click};
+use super::{Outcome, Taken, accept, click, ignored};
 use crate::channels::{LarkReceived as Received, click_response};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
@@ -16,10 +15,7 @@ use crate::gateway::state::Gateway;
 pub(in crate::gateway) async fn lark(gateway: &Gateway, received: Received) -> Result<Taken, ApiError> {
     match received {
         Received::Challenge(challenge) => Ok((Outcome::Handshake, Some(json!({ "challenge": challenge })))),
-        Received::Ignored(reason) => {
-            info!(reason, "event ignored");
-            Ok((Outcome::Ignored, None))
-        }
+        Received::Ignored(reason) => Ok((ignored(gateway, ChannelKind::Lark, reason), None)),
         Received::Event(inbound) if matches!(inbound.body, InboundBody::Click(_)) => {
             let live = gateway.settings.current();
             let locale = live.in_chat(ChannelKind::Lark, &inbound.conversation.chat).locale;

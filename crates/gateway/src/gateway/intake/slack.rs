@@ -3,10 +3,9 @@
 
 use countersign_agent::domain::{ChannelKind, ClickTarget, Inbound, InboundBody, Locale, Notice};
 use serde_json::{Value, json};
-use tracing::{info, warn};
 
 use super::home::{self, Viewer};
-use super::{Outcome, Taken, accept, click};
+use super::{Outcome, Taken, accept, click, ignored};
 use crate::channels::{FormContext, SlackReceived as Received, form_errors, notice_text, revise_form};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
@@ -21,8 +20,9 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received) -> 
     match received {
         Received::Challenge(challenge) => Ok((Outcome::Handshake, Some(json!({ "challenge": challenge })))),
         Received::Probe => Ok((Outcome::Handshake, None)),
-        Received::Ignored(reason) => {
-            info!(reason, "event ignored");
+        Received::Ignored(reason) => Ok((ignored(gateway, ChannelKind::Slack, reason), None)),
+        Received::Trouble(words) => {
+            gateway.warn_of(ChannelKind::Slack, words, None);
             Ok((Outcome::Ignored, None))
         }
         Received::Event(inbound) => Ok((accept(gateway, &inbound).await?, None)),
@@ -117,7 +117,7 @@ async fn follow_up(gateway: Gateway, inbound: Inbound, notice: Notice, trigger_i
     }
     let (chat, user) = (&inbound.conversation.chat, &inbound.sender);
     if let Err(error) = gateway.channels.slack.whisper(chat, user, thread.as_deref(), &text).await {
-        warn!(%error, notice = notice.key(), "a note to the one who pressed was not delivered");
+        gateway.warn_of(ChannelKind::Slack, "a note to the one who pressed was not delivered", Some(&error));
     }
 }
 
@@ -138,7 +138,7 @@ async fn open_form(gateway: &Gateway, inbound: &Inbound, trigger_id: Option<Stri
     match gateway.channels.slack.open_form(&trigger_id, &form).await {
         Ok(()) => true,
         Err(error) => {
-            warn!(%error, "the form for changes did not open");
+            gateway.warn_of(ChannelKind::Slack, "the form for changes did not open", Some(&error));
             false
         }
     }

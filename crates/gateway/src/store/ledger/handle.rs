@@ -177,6 +177,12 @@ impl Ledger {
         }
     }
 
+    /// The rows that are passed over because they do not read back, each with its table, its id and what is wrong.
+    #[must_use]
+    pub fn damage(&self) -> Vec<String> {
+        self.inner.damage.rows()
+    }
+
     /// Flushes the writer task and closes; gives a file free.
     pub async fn close(&self) {
         if let Some(acceptor) = &self.acceptor {

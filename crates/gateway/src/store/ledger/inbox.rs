@@ -9,7 +9,7 @@ use super::arrive::{self, NewRow};
 use super::lanes::Lease;
 use super::sql::{Columns, encode, named};
 use super::transaction::{Read, Tx};
-use crate::store::keys;
+use crate::store::{StoreError, keys};
 
 /// One row of the inbox.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,15 @@ pub struct InboxRow {
     pub state: InboxState,
     /// Of a `new` row: one of the same event was handled before this look.
     pub is_copy: bool,
+}
+
+/// A row that waits for triage and does not read back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedRow {
+    /// Its id.
+    pub id: i64,
+    /// What is wrong with it.
+    pub why: String,
 }
 
 /// Where an inbox row stands.
@@ -62,6 +71,12 @@ impl Read {
     /// Reads what [`Read::untriaged`] reads, but only rows with a greater id: for a caller that leaves rows where they are
     /// (the bot does not know its own name yet) and wants to see what is behind them.
     pub async fn untriaged_after(&mut self, after: i64, limit: i64) -> Result<Vec<InboxRow>> {
+        let page = self.untriaged_page(after, limit).await?;
+        Ok(page.into_iter().filter_map(std::result::Result::ok).collect())
+    }
+
+    /// Reads what [`Read::untriaged_after`] reads, and names the rows in between that do not read back.
+    pub async fn untriaged_page(&mut self, after: i64, limit: i64) -> Result<Vec<std::result::Result<InboxRow, DamagedRow>>> {
         let rows = sqlx::query(concat!(
             "SELECT id, state, received_at, payload, (SELECT COUNT(*) FROM ",
             handled!(),
@@ -72,9 +87,11 @@ impl Read {
         .fetch_all(&mut *self.conn)
         .await?;
         let untriaged = |row: &AnyRow| {
-            Ok(InboxRow {
-                is_copy: row.int("copies")? > 0,
-                ..read_row(row)?
+            let id = row.int("id")?;
+            let is_copy = row.int("copies")? > 0;
+            Ok(match read_row(row) {
+                Err(StoreError::Corrupt(why)) => Err(DamagedRow { id, why }),
+                read => Ok(InboxRow { is_copy, ..read? }),
             })
         };
         rows.iter().map(untriaged).collect()
@@ -205,6 +222,12 @@ impl Tx {
         .fetch_optional(&mut *self.conn)
         .await?;
         self.let_younger_pass(id, row).await
+    }
+
+    /// `new` → `done` for a row that does not read back: those behind it go on. Gives `false` when somebody else did it.
+    pub async fn pass_event_over(&mut self, row: &DamagedRow) -> Result<bool> {
+        self.inner.damage.note("inbox", &row.id.to_string(), &row.why);
+        Ok(self.triaged(row.id, "unreadable").await? || self.drop_copy(row.id).await?)
     }
 
     /// `new` → `laned`, creating and waking the lane. Gives `false` when somebody else handled it, or a copy of it.

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use countersign_agent::domain::Clock;
 use sqlx::AnyPool;
 
+use super::damage::Damage;
 use super::file::FileLock;
 use super::ids::Sequence;
 use super::simulation::Simulation;
@@ -23,6 +24,7 @@ pub(super) struct Inner {
     pub(super) chat_locks: ChatLocks,
     pub(super) wakeups: Wakeups,
     pub(super) simulation: Simulation,
+    pub(super) damage: Damage,
     /// Held as long as the ledger is open.
     pub(super) file_lock: Mutex<Option<FileLock>>,
 }

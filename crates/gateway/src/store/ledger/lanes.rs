@@ -46,6 +46,11 @@ impl Lease {
 /// A turn with which so many processes have died, with no step journaled since, has failed.
 pub(crate) const MAX_CRASHES: i64 = 3;
 
+/// A lane that does not read back is looked at again after this time (milliseconds): somebody may have mended it.
+const PASSED_OVER_MS: i64 = 60_000;
+/// So many of them are passed over before others have a turn at the database.
+const MOST_PASSED_OVER: usize = 16;
+
 /// What came of the wish to prolong a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewal {
@@ -141,6 +146,36 @@ impl Tx {
     /// journaled a step: so the turn that kills its process a third time has no other such turn beside it, and no innocent one is
     /// given up with it. Two processes may claim such turns at the same moment; to exclude that is not worth a lock.
     pub async fn claim_lane(&mut self, owner: &str, lease_ms: i64, per_chat: i64) -> Result<Option<Lease>> {
+        for _ in 0..MOST_PASSED_OVER {
+            let Some(row) = self.ripest(owner, lease_ms, per_chat).await? else {
+                return Ok(None);
+            };
+            let id = row.text("id")?;
+            match read(&row) {
+                Err(StoreError::Corrupt(why)) => self.pass_lane_over(&id, &why).await?,
+                lease => {
+                    self.inner.damage.forget("lanes", &id);
+                    return lease.map(Some);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Gives a lane back that does not read back.
+    async fn pass_lane_over(&mut self, id: &str, why: &str) -> Result<()> {
+        self.inner.damage.note("lanes", id, why);
+        sqlx::query("UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1 WHERE id = $2")
+            .bind(self.now().0.saturating_add(PASSED_OVER_MS))
+            .bind(id)
+            .execute(&mut *self.conn)
+            .await?;
+        self.passed_over = true;
+        Ok(())
+    }
+
+    /// The row that [`Tx::claim_lane`] takes.
+    async fn ripest(&mut self, owner: &str, lease_ms: i64, per_chat: i64) -> Result<Option<AnyRow>> {
         // While leased, `ready_at` is the lease's end: a lane whose worker died is found like any other.
         // On a server the first SELECT locks its lane, too: those who claim at the same moment look for another chat.
         let text = self.claiming(
@@ -164,15 +199,14 @@ impl Tx {
             ),
             "ripe",
         );
-        sqlx::query(text)
+        let row = sqlx::query(text)
             .bind(owner)
             .bind(self.now().0.saturating_add(lease_ms))
             .bind(self.now().0)
             .bind(per_chat)
             .fetch_optional(&mut *self.conn)
-            .await?
-            .map(|row| read(&row))
-            .transpose()
+            .await?;
+        Ok(row)
     }
 
     /// Notes that the process of `owner` stops in order, before it gives back its lanes, which it may have no time for: its end is no
@@ -322,14 +356,15 @@ impl Tx {
         Ok(())
     }
 
-    /// Creates the lane if need be and makes it ready.
+    /// Creates the lane if need be and makes it ready. What its id stands for is written again: it mends a lane that does not read back.
     pub(super) async fn make_lane_ready(&mut self, lane: &LaneId, place: &Conversation, user: &str) -> Result<()> {
         // A new lane's fence starts at a fresh id and not at 0: a worker that slept through the pruning of this
         // lane must not find its old number in use again.
         sqlx::query(
             "INSERT INTO lanes (id, chat_key, conversation, requester, owner, fence, lease_until, ready_at, wakes)
              VALUES ($1, $2, $3, $4, '', $5, 0, $6, 1)
-             ON CONFLICT (id) DO UPDATE SET ready_at = excluded.ready_at, wakes = lanes.wakes + 1",
+             ON CONFLICT (id) DO UPDATE SET ready_at = excluded.ready_at, wakes = lanes.wakes + 1,
+               conversation = excluded.conversation, requester = excluded.requester",
         )
         .bind(lane.as_str())
         .bind(keys::chat_key(place))

@@ -6,6 +6,7 @@ use countersign_agent::domain::Clock;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::accept::Acceptor;
+use super::damage::Damage;
 use super::handle::Ledger;
 use super::ids::Sequence;
 use super::inner::Inner;
@@ -104,6 +105,7 @@ impl Ledger {
             chat_locks: ChatLocks::default(),
             wakeups: Wakeups::of(redis.clone()),
             simulation: Simulation::default(),
+            damage: Damage::default(),
             file_lock: Mutex::new(lock),
         });
         if let Some(time) = time {
@@ -142,6 +144,7 @@ impl Ledger {
                 chat_locks: ChatLocks::default(),
                 wakeups: Wakeups::of(None),
                 simulation: Simulation::default(),
+                damage: Damage::default(),
                 file_lock: Mutex::new(None),
             }),
             acceptor: None,

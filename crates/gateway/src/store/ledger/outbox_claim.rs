@@ -6,11 +6,13 @@
 use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, OutboxOp};
+use sqlx::any::AnyRow;
 
 use super::Result;
 use super::outbox::{OutboxRow, columns, read_row};
 use super::sql::{Columns, encode};
 use super::transaction::Tx;
+use crate::store::StoreError;
 
 /// What a platform rations together: how many deliveries of it all processes may take within what time, and how many this process has
 /// places for. Posts are counted chat by chat, repaints and marks over all chats.
@@ -127,27 +129,48 @@ impl Tx {
             .bind(limit)
             .fetch_all(&mut *self.conn)
             .await?;
-        let mut claimed = rows.iter().map(read_row).collect::<Result<Vec<_>>>()?;
-        claimed.sort_by_key(|row| row.id);
-        for row in &mut claimed {
-            let target = match &row.new.op {
-                OutboxOp::Patch { target, .. } => Some(target),
-                OutboxOp::React { undoes, .. } => undoes.as_ref(),
-                OutboxOp::Post { .. } | OutboxOp::Session { .. } => None,
-            };
-            if let Some(target) = target {
-                let post = sqlx::query("SELECT platform_id, conversation FROM outbox WHERE key = $1")
-                    .bind(target)
-                    .fetch_optional(&mut *self.conn)
-                    .await?;
-                if let Some(post) = post {
-                    row.target_message = post.maybe_text("platform_id")?;
-                    // The chat of a direct message is known since it was posted.
-                    row.new.conversation = post.json("conversation")?;
-                }
+        let mut claimed = Vec::with_capacity(rows.len());
+        for row in &rows {
+            match self.with_target(row).await {
+                Err(StoreError::Corrupt(why)) => self.pass_delivery_over(row.int("id")?, &why).await?,
+                row => claimed.push(row?),
             }
         }
+        claimed.sort_by_key(|row| row.id);
         Ok(claimed)
+    }
+
+    /// A claimed row, with the message that it changes.
+    async fn with_target(&mut self, row: &AnyRow) -> Result<OutboxRow> {
+        let mut row = read_row(row)?;
+        let target = match &row.new.op {
+            OutboxOp::Patch { target, .. } => Some(target),
+            OutboxOp::React { undoes, .. } => undoes.as_ref(),
+            OutboxOp::Post { .. } | OutboxOp::Session { .. } => None,
+        };
+        if let Some(target) = target {
+            let post = sqlx::query("SELECT platform_id, conversation FROM outbox WHERE key = $1")
+                .bind(target)
+                .fetch_optional(&mut *self.conn)
+                .await?;
+            if let Some(post) = post {
+                row.target_message = post.maybe_text("platform_id")?;
+                // The chat of a direct message is known since it was posted.
+                row.new.conversation = post.json("conversation")?;
+            }
+        }
+        Ok(row)
+    }
+
+    /// Gives up a row that does not read back: those behind it go on.
+    async fn pass_delivery_over(&mut self, id: i64, why: &str) -> Result<()> {
+        self.inner.damage.note("outbox", &id.to_string(), why);
+        sqlx::query("UPDATE outbox SET state = 'failed', owner = '', held_until = 0, error = 'it does not read back' WHERE id = $1")
+            .bind(id)
+            .execute(&mut *self.conn)
+            .await?;
+        (self.effects.outbox, self.passed_over) = (true, true);
+        Ok(())
     }
 }
 

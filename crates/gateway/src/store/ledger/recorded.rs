@@ -1,5 +1,7 @@
 //! Recorded calls, one after another, for those who look at all of them.
 
+use std::ops::ControlFlow;
+
 use countersign_agent::domain::{Millis, RecordedCall};
 
 use super::Result;
@@ -7,12 +9,17 @@ use super::actions::read_call;
 use super::sql::Columns;
 use super::transaction::Read;
 
-/// Rows read at a time.
-const PAGE: i64 = 1000;
+/// Rows read at a time: a call may hold a whole file.
+const PAGE: i64 = 100;
 
 impl Read {
-    /// Gives `see` every call that was proposed since then, newest first, without its result.
-    pub async fn each_recorded_call(&mut self, since: Millis, mut see: impl FnMut(&RecordedCall)) -> Result<()> {
+    /// Gives `see` every call that was proposed since then, newest first, without its result, until it has seen enough. Gives what it said
+    /// last.
+    pub async fn each_recorded_call(
+        &mut self,
+        since: Millis,
+        mut see: impl FnMut(&RecordedCall) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         let mut before = (i64::MAX, String::new());
         loop {
             let rows = sqlx::query(
@@ -28,13 +35,18 @@ impl Read {
             .bind(PAGE)
             .fetch_all(&mut *self.conn)
             .await?;
-            let Some(last) = rows.last() else { return Ok(()) };
+            let Some(last) = rows.last() else {
+                return Ok(ControlFlow::Continue(()));
+            };
             before = (last.int("created_at")?, last.text("id")?);
             for row in &rows {
-                see(&RecordedCall {
+                let call = RecordedCall {
                     action: read_call(row)?,
                     chat: row.text("chat")?,
-                });
+                };
+                if see(&call).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
         }
     }

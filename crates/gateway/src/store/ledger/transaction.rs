@@ -62,6 +62,8 @@ pub struct Tx {
     pub(super) trail: Vec<AuditEntry>,
     /// Gates whose rows were changed: the trail shall say how they are at the commit.
     pub(super) unsealed: BTreeSet<GateId>,
+    /// Rows that do not read back were set aside: the claim that found nothing else is committed all the same.
+    pub(super) passed_over: bool,
     pass: Option<WritePass>,
     pub(super) chat_lock: Option<ChatLock>,
 }
@@ -89,6 +91,7 @@ impl Tx {
             proved_lease: None,
             trail: Vec::new(),
             unsealed: BTreeSet::new(),
+            passed_over: false,
             pass,
             chat_lock: None,
         }
@@ -128,6 +131,18 @@ impl Tx {
         } else {
             Ok(())
         }
+    }
+
+    /// Ends a claim that found nothing: commits only if it passed rows over that do not read back. Gives `true` then: look again.
+    ///
+    /// # Errors
+    /// Those of [`Tx::commit`].
+    pub async fn end_of_claim(self) -> Result<bool> {
+        let passed_over = self.passed_over;
+        if passed_over {
+            self.commit().await?;
+        }
+        Ok(passed_over)
     }
 
     /// The text of a claim of `rows`; see [`postgres::claiming`].

@@ -92,7 +92,7 @@ fn each_call_is_counted_as_what_would_change() {
         ("x", "else", false, Executed, Via::Rule),
         ("x", "other", true, Rejected, Via::Button),
     ] {
-        replay.add(&call(tool, path, asked, status, via));
+        assert!(replay.add(&call(tool, path, asked, status, via), || false).is_continue());
     }
     let report = replay.report();
     let counts = |calls, asked_less, asked_more, denied, let_through| ReplayCounts {
@@ -136,8 +136,32 @@ fn many_refusals_are_counted() {
     let rules = [rule("*", None, Ruling::Allow)];
     let mut replay = Replay::new(&rules, &[]);
     for _ in 0..NAMED + 5 {
-        replay.add(&call("x", "a", true, ActionStatus::Rejected, Via::Button));
+        assert!(
+            replay
+                .add(&call("x", "a", true, ActionStatus::Rejected, Via::Button), || false)
+                .is_continue()
+        );
     }
     let report = replay.report();
     assert_eq!((report.all.let_through, report.let_through.len()), (NAMED as u64 + 5, NAMED));
+}
+
+/// interface §10: a replay ends within a call, before the next rule. That call does not count.
+#[test]
+fn many_rules_can_be_broken_off() {
+    let rules = [
+        rule("a", None, Ruling::Deny),
+        rule("*", None, Ruling::Deny),
+        rule("b", None, Ruling::Deny),
+    ];
+    let mut replay = Replay::new(&rules, &[]);
+    let mut asked = 0;
+    let mut over = || {
+        asked += 1;
+        asked > 4
+    };
+    let call = call("x", "a", true, ActionStatus::Executed, Via::Button);
+    assert!(replay.add(&call, &mut over).is_continue());
+    assert!(replay.add(&call, &mut over).is_break());
+    assert_eq!((replay.report().all.calls, asked), (1, 5));
 }

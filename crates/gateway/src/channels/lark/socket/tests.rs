@@ -148,15 +148,15 @@ fn odd_frames_end_nothing() {
         panic!("no reply");
     };
     assert_eq!(answer_of(&reply).1, json!({"code": 200}));
-    let skipped = [
-        frame(CONTROL, &[("type", "ping")], b"").write(),
-        frame(9, &[("type", "event")], b"").write(),
-        SocketFrame::Binary(vec![0xff; 5]),
-        SocketFrame::Text(String::from("{}")),
-    ];
-    for odd in skipped {
-        assert!(matches!(protocol().read(odd, NOW), SocketRead::Nothing));
+    for odd in [frame(CONTROL, &[("type", "ping")], b""), frame(9, &[("type", "event")], b"")] {
+        assert!(matches!(protocol().read(odd.write(), NOW), SocketRead::Nothing));
     }
+    for odd in [SocketFrame::Binary(vec![0xff; 5]), SocketFrame::Text(String::from("{}"))] {
+        assert!(protocol().read(odd, NOW).was_skipped());
+    }
+    // A third part of two.
+    let third = [("type", "event"), ("message_id", "m1"), ("sum", "2"), ("seq", "3")];
+    assert!(protocol().read(frame(DATA, &third, b"x").write(), NOW).was_skipped());
 }
 
 /// reach §2.1: which errors of endpoint and upgrade are final; one that nobody knows is not.
