@@ -2,6 +2,7 @@
 
 mod changed;
 mod lost;
+mod memory;
 mod offered;
 mod pins;
 mod rude;
