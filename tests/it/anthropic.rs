@@ -26,6 +26,7 @@ fn client(fake: &FakeModel) -> Remote {
         parallel_tool_calls: true,
         vision: true,
         max_output_tokens: 0,
+        retry: Duration::ZERO,
     };
     Remote::new(countersign_agent::tls::http_client().build().unwrap(), &settings)
 }
@@ -162,7 +163,7 @@ async fn reasons_to_stop() {
     );
 }
 
-/// S3-13: overload is a passing trouble, as a status and inside a stream; a prompt that is too long is known as such.
+/// S3-13: an overloaded server is away, by its status and inside a stream; a prompt that is too long is known as such.
 #[tokio::test]
 async fn errors_are_told_apart() {
     let error = |kind: &str, words: &str| json!({"type": "error", "error": {"type": kind, "message": words}});
@@ -170,9 +171,13 @@ async fn errors_are_told_apart() {
         "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{}}}\n\n".to_owned(),
         format!("event: error\ndata: {}\n\n", error("overloaded_error", "Overloaded")),
     ]);
-    let overloaded = Step::Status(529, vec![("retry-after", "0".to_owned())], error("overloaded_error", "Overloaded"));
-    let reply = answer_to([inside, overloaded, Step::Message(say("hello"), None)]).await;
-    assert_eq!(reply.unwrap().text, "hello");
+    let overloaded = Step::Status(529, vec![("retry-after", "3".to_owned())], error("overloaded_error", "Overloaded"));
+    for (step, seconds) in [(inside, None), (overloaded, Some(3))] {
+        let away = answer_to([step]).await.unwrap_err();
+        let ModelError::Away { why, wait } = away else { panic!("{away:?}") };
+        assert!(why.starts_with("HTTP 529: Overloaded"), "{why}");
+        assert_eq!(wait, seconds.map(Duration::from_secs));
+    }
     let long = error("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum");
     assert_eq!(
         answer_to([Step::Status(400, Vec::new(), long)]).await.unwrap_err(),

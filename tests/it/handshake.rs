@@ -21,6 +21,7 @@ mod lanes;
 mod late;
 mod left_out;
 mod limits;
+mod outage;
 mod plans;
 mod policy;
 mod questions;

@@ -8,6 +8,7 @@ mod file;
 pub mod kit;
 mod kept_card;
 mod left_out;
+mod outage;
 mod limit;
 pub mod remind;
 mod reply;

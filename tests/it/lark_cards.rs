@@ -149,6 +149,10 @@ fn buttons_carry_the_contract() {
             assert_eq!(values(content), [review("ask_again")]);
             continue;
         }
+        if *name == "answer_again" {
+            assert_eq!(values(content), [json!({"action": "try_again", "turn_id": "turn_1"})]);
+            continue;
+        }
         if ["answer", "answer_empty"].contains(name) {
             let said = |action: &str| json!({"action": action, "turn_id": "turn_1"});
             assert_eq!(values(content), [said("feedback_up"), said("feedback_down")]);
@@ -277,6 +281,7 @@ fn cards_fit_whatever_they_hold() {
             goal: noise.clone(),
             steps: steps.clone(),
             finished: false,
+            outage_until: None,
             end: Some(PlanEnd::Early(TurnReason::Cancelled)),
         }),
         Outbound::Answer(Answer {

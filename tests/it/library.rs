@@ -4,6 +4,7 @@ mod examples;
 mod failures;
 mod gates;
 mod journals;
+mod outage;
 mod played;
 mod values;
 mod watched;

@@ -26,6 +26,7 @@ fn client(fake: &FakeModel, provider: Provider) -> Remote {
         parallel_tool_calls: true,
         vision: true,
         max_output_tokens: 0,
+        retry: Duration::ZERO,
     };
     Remote::new(countersign_agent::tls::http_client().build().unwrap(), &settings)
 }
@@ -171,16 +172,16 @@ async fn a_stream_under_another_name() {
     assert_eq!(fake.seen().len(), 2);
 }
 
-/// F-L3, S3-13: a stream that ends before the answer, by a clean end or a broken connection, is asked for again as a whole: nothing of
-/// it was acted on.
+/// F-L3, S3-13: a stream that ends before the answer, by a clean end or a broken connection, is of a server that is away: nothing of it is
+/// acted on.
 #[tokio::test]
-async fn a_broken_stream_is_asked_for_again() {
+async fn a_broken_stream_is_no_answer() {
     for provider in BOTH {
-        let half = Step::Half(busy(), Then::End);
-        let (fake, reply) = answers(provider, [half, Step::CutOff, Step::Message(say("whole"), None)]).await;
-        let reply = reply.unwrap();
-        assert_eq!((reply.text.as_str(), reply.calls.len()), ("whole", 0));
-        fake.assert_clean();
+        for broken in [Step::Half(busy(), Then::End), Step::CutOff] {
+            let (fake, reply) = answers(provider, [broken]).await;
+            assert!(matches!(reply, Err(ModelError::Away { wait: None, .. })), "{reply:?}");
+            fake.assert_clean();
+        }
     }
 }
 
@@ -257,9 +258,15 @@ async fn errors_inside_a_success() {
     let error = |code: Value| json!({"error": {"code": code, "message": "canary"}});
     let inside = Step::Events(vec![format!("data: {}\n\n", error(json!(502)))]);
     let plain = Step::Verbatim("application/json", error(json!(429)).to_string().into_bytes());
-    let (fake, reply) = answers(Provider::OpenAi, [inside, plain, Step::Message(say("hello"), None)]).await;
-    assert_eq!(reply.unwrap().text, "hello");
-    fake.assert_clean();
+    for (step, status) in [(inside, 502), (plain, 429)] {
+        let (fake, reply) = answers(Provider::OpenAi, [step]).await;
+        let why = format!("HTTP {status}: canary");
+        assert!(
+            matches!(&reply, Err(ModelError::Away { why: told, wait: None }) if told.starts_with(&why)),
+            "{reply:?}"
+        );
+        fake.assert_clean();
+    }
     let lasting = Step::Events(vec![format!("data: {}\n\n", error(json!("invalid_api_key")))]);
     let (_, reply) = answers(Provider::OpenAi, [lasting]).await;
     let error = reply.unwrap_err();

@@ -27,6 +27,7 @@ fn limited(fake: &FakeModel, provider: Provider, max_output_tokens: u64) -> Remo
         parallel_tool_calls: true,
         vision: true,
         max_output_tokens,
+        retry: Duration::ZERO,
     };
     Remote::new(countersign_agent::tls::http_client().build().unwrap(), &settings)
 }

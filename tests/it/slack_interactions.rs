@@ -85,6 +85,22 @@ fn boxes_of_steps() {
     assert!(ignored(&interact(&alone)));
 }
 
+/// interface §10 M: the button under a task that ended names its turn, and nothing else.
+#[test]
+fn the_button_that_tries_again() {
+    let Ok(Received::Press { inbound, .. }) = interact(&press("turn_try_again", &json!("turn_1"))) else {
+        panic!("turn_try_again")
+    };
+    let InboundBody::Click(click) = inbound.body else {
+        panic!("{:?}", inbound.body)
+    };
+    let turn = ClickTarget::Turn(TurnId::new("turn_1"));
+    assert_eq!((click.verb, click.target), (ClickVerb::TryAgain, Some(turn)));
+    for value in ["rv_1", "turn_", "turn_<b>"] {
+        assert!(bad(&interact(&press("turn_try_again", &json!(value)))), "{value}");
+    }
+}
+
 /// M-5: the buttons of our cards; who pressed, on which card, and what may open a form.
 #[test]
 fn our_buttons() {

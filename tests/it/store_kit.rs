@@ -309,6 +309,7 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
         words: PlanWords::Unknown,
         state: CardState::Open { votes: 0 },
         end: None,
+        outage_until: None,
         asked_again: None,
         copy: None,
     })

@@ -223,6 +223,7 @@ impl People {
             InboundBody::Message(message) => CONSENT.contains(&message.addressed(BOT).text.as_str()),
             InboundBody::Click(click) => click.verb == ClickVerb::Approve,
             InboundBody::Again { .. }
+            | InboundBody::TryAgain { .. }
             | InboundBody::Recalled { .. }
             | InboundBody::Edited { .. }
             | InboundBody::Reaction(_)
@@ -233,6 +234,7 @@ impl People {
             InboundBody::Message(message) => (None, message.replies_to.clone()),
             InboundBody::Click(click) => (click.target.clone(), Vec::new()),
             InboundBody::Again { .. }
+            | InboundBody::TryAgain { .. }
             | InboundBody::Recalled { .. }
             | InboundBody::Edited { .. }
             | InboundBody::Reaction(_)

@@ -87,12 +87,17 @@ impl Author {
     /// The answer to `request`. `kind`: no more than is needed to come to an end.
     pub fn reply(&mut self, dice: &mut Dice, request: &ChatRequest, kind: bool) -> Result<ChatReply, ModelError> {
         if !kind && dice.percent(4) {
+            let away = ModelError::Away {
+                why: String::new(),
+                wait: None,
+            };
             return Err([
+                away,
                 ModelError::Unreachable(String::new()),
                 ModelError::Timeout,
                 ModelError::TooLong,
                 ModelError::Filtered,
-            ][dice.below(4)]
+            ][dice.below(5)]
             .clone());
         }
         let mut reply = ChatReply {

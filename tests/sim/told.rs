@@ -16,6 +16,7 @@ pub fn event(inbound: &Inbound) -> String {
             "reacts to {}: {:?}, taken away: {}",
             reaction.message_id, reaction.thumb, reaction.taken_away
         ),
+        InboundBody::TryAgain { turn, .. } => format!("has {turn} tried again"),
         InboundBody::Again { review, .. } => format!("asks for the plan of {review} again"),
         InboundBody::Joined | InboundBody::Left => inbound.body.name().to_owned(),
     };

@@ -21,6 +21,8 @@ mod refusal;
 #[cfg(feature = "http-models")]
 mod retry;
 #[cfg(feature = "http-models")]
+mod told_wait;
+#[cfg(feature = "http-models")]
 mod advice;
 
 #[cfg(feature = "http-models")]
@@ -54,7 +56,7 @@ pub struct ChatRequest {
     pub tools: Vec<ToolSpec>,
     /// May it ask for several calls at once?
     pub parallel_tool_calls: bool,
-    /// Whole time for this call, retries included.
+    /// Whole time for this call.
     pub deadline: Duration,
 }
 
@@ -76,7 +78,16 @@ pub struct ChatReply {
 /// Why there is no answer, for an admin: with the provider's own words (300 characters) and what to mend. Carries no key and no URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// Not reachable, or 5xx/429 after all retries.
+    /// The server is away: no connection, one that broke off, or a status that passes (408, 425, 429, 5xx). Nothing came of the request, and it is
+    /// worth sending again.
+    #[error("the model's server cannot be reached: {why}")]
+    Away {
+        /// What failed.
+        why: String,
+        /// How long the server asks us to wait.
+        wait: Option<Duration>,
+    },
+    /// Not reachable, and it never will be with these settings.
     #[error("the model's server cannot be reached: {0}")]
     Unreachable(String),
     /// Key or request refused (4xx).
@@ -104,7 +115,8 @@ pub enum ModelError {
     OddEnd(String),
 }
 
-/// A chat model. Implementations retry what is worth retrying inside `deadline`.
+/// A chat model. The engine asks again, later, when the model says [`ModelError::Away`]; what else is worth another try is an implementation's
+/// business, inside `deadline`.
 pub trait ChatModel: Send + Sync + fmt::Debug {
     /// Asks once. Dropping the future cancels the request.
     fn chat<'a>(&'a self, request: &'a ChatRequest) -> BoxFuture<'a, Result<ChatReply, ModelError>>;

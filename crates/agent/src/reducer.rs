@@ -16,6 +16,7 @@ mod calls;
 mod questions;
 mod gates;
 mod limits;
+mod outage;
 mod finish;
 mod capsule;
 mod prompt;
@@ -25,12 +26,13 @@ mod observe;
 #[cfg(test)]
 mod tests;
 
-pub use again::begin_again;
+pub use again::{begin_again, go_on};
 pub use calls::{OpenCall, denied, lapsed, redraft};
 pub use capsule::{Artifact, Capsule, StepSnapshot, memory, remembered};
 pub use finish::open_steps;
 pub use gathered::{chat_messages, with_gathered};
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
+pub use outage::OutageStep;
 pub use plan::{plan_end, progress};
 pub use plan_mode::{PlanRun, Stage};
 pub use prompt::{most_action_tools, offered, prompt, view};
@@ -38,9 +40,11 @@ pub use reply::{Reported, has_call_markup};
 pub use step::step;
 pub use stored::{SCHEMA_VERSION, StateError, read_state};
 pub use turn::{
-    Approval, ApprovedCard, Beginning, Calls, Next, OpenGate, Replies, Review, ReviewOutcome, Showing, TodoList, Turn, TurnState,
+    Approval, ApprovedCard, Beginning, Calls, Next, OpenGate, Outage, Replies, Review, ReviewOutcome, Showing, TodoList, Turn, TurnState,
     WriteRecord, begin,
 };
+
+use std::time::Duration;
 
 use crate::domain::{
     Action, ActionStatus, Decision, Demand, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, Rule, StandingGrants,
@@ -62,6 +66,23 @@ pub struct ModelReply {
     pub millis: u64,
     /// The output limit cut one of its calls: none of them runs.
     pub cut_call: bool,
+}
+
+/// A call of the model whose server is away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedTry {
+    /// How long the server asks us to wait.
+    pub wait: Option<Duration>,
+    /// How long a server that is away is tried, by the settings of now.
+    pub patience: Duration,
+    /// What failed, for an admin, without secrets.
+    pub error: String,
+    /// Incident id that the log carries too.
+    pub incident: String,
+    /// Working time that was spent before this call and is not charged yet, milliseconds.
+    pub millis: u64,
+    /// Tokens, likewise.
+    pub tokens: u64,
 }
 
 /// What came of one call that the engine carried out.
@@ -93,15 +114,21 @@ pub enum Input {
     Start,
     /// The model answered.
     Reply(ModelReply),
-    /// The model could not answer, after all retries.
+    /// The model could not answer.
     ModelFailed {
         /// What to tell people.
         notice: Notice,
+        /// What failed, for an admin, without secrets.
+        error: String,
         /// Incident id that the log carries too.
         incident: String,
         /// Working time spent, milliseconds.
         millis: u64,
     },
+    /// The model's server is away: nothing came of the call, and it is made again later.
+    ModelAway(FailedTry),
+    /// Nothing happened, and a moment has come that [`TurnState::outage_step`] named.
+    Tick,
     /// The calls of [`Next::RunTools`] are done.
     ToolResults {
         /// One outcome a call, any order; a call without one did not run yet and stays to be run.

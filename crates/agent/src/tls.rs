@@ -1,11 +1,15 @@
 //! TLS of the HTTP clients of the process: which implementation they use, and whom they trust.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use reqwest::ClientBuilder;
 use rustls::ClientConfig;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls_platform_verifier::BuilderVerifierExt as _;
+
+/// After this time without a connection there is none: a server that does not answer at all is away, and no slow one.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Installs the implementation, unless the program has installed one; call it before an HTTP client is built. Later calls do nothing.
 pub fn install() {
@@ -33,7 +37,7 @@ pub fn http1_client() -> ClientBuilder {
 }
 
 fn builder(protocols: &[&str]) -> ClientBuilder {
-    let builder = reqwest::Client::builder();
+    let builder = reqwest::Client::builder().connect_timeout(CONNECT_LIMIT);
     match &*TRUSTED {
         Some(trusted) => {
             let mut config = trusted.clone();

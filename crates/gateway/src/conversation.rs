@@ -27,6 +27,7 @@ mod settle;
 mod standing;
 mod stop;
 mod triage;
+mod try_again;
 
 pub use api::{ApiDecision, DecideError};
 pub use groups::GroupDirectory;

@@ -104,6 +104,7 @@ fn buttons(node: &Value, found: &mut Vec<Value>) {
         match action.split_once('_') {
             Some(("plan", verb)) => add(json!({ "action": verb, "review_id": id })),
             Some(("action", verb)) => add(json!({ "action": verb, "action_id": id })),
+            Some(("turn", verb)) => add(json!({ "action": verb, "turn_id": id })),
             _ => (),
         }
     }

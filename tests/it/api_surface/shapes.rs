@@ -12,7 +12,7 @@ const REVIEW: &str = "approvers asked_again asks chat_id channel complexity crea
                       tenant thread_id turn_id user_id votes";
 const ACTION: &str = "approvers arguments call_id channel chat_id covered_by created_at decision edited effect expires_at gate_id id justification preview quorum result status tool turn_id user_id votes";
 const TURN: &str =
-    "channel chat_id created_at finished_at gate id reason started_at status steps_limit steps_used tenant text thread_id user_id";
+    "channel chat_id created_at error finished_at gate id reason started_at status steps_limit steps_used tenant text thread_id user_id";
 const DETAILS: &str = "answer budget capsule open_steps pauses plan todos todos_revision";
 const EVENT: &str = "at chat_id data id iteration phase seq summary turn_id type";
 

@@ -17,12 +17,13 @@ const C: &str = "oc_c1";
 const U: &str = "ou_u1";
 const READ: &[(&str, &[&str])] = &[("读取笔记", &["read_file"])];
 
-/// F-L2, F-I5: a model that cannot be reached: one clear message, with a number that the log has too.
+/// F-L5, F-I5: a model that fails for good: one clear message, with a number that the log has too. (One that is away: `outage.rs`.)
 #[tokio::test]
-async fn an_unreachable_model_is_told_once_with_a_number_that_the_log_has() {
-    let mut world = World::process(&[("MODEL__BASE_URL", "http://127.0.0.1:9/v1")], None, |_| say("?")).await;
+async fn a_failed_model_is_told_once_with_a_number_that_the_log_has() {
+    let mut world = World::process(&[], None, |_| say("?")).await;
+    world.model.script("在吗", Script::new().status(403, &[]));
     world.say(U, "oc_p1", "在吗", DIRECT).await;
-    let told = world.hears("oc_p1", "连不上模型").await;
+    let told = world.hears("oc_p1", "拒绝了请求").await;
     assert_eq!(world.posts("oc_p1"), 1);
     let words = told.words();
     let (_, number) = words.split_once("问题编号：").unwrap();

@@ -66,6 +66,7 @@ fn messages_fit_whatever_they_hold() {
             goal: noise.clone(),
             steps: steps.clone(),
             finished: false,
+            outage_until: None,
             end: Some(PlanEnd::Early(TurnReason::Cancelled)),
         }),
         Outbound::Answer(Answer {

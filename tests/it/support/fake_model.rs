@@ -50,6 +50,8 @@ struct Inner {
     seen: Vec<Seen>,
     violations: Vec<String>,
     ids: u64,
+    /// It is away from this request on (counted from 0), and gives this.
+    away: Option<(usize, Step)>,
     /// Answers in one piece although a stream was asked for.
     plain: bool,
     /// Keeps no requests.
@@ -153,6 +155,16 @@ impl FakeModel {
     /// The next `times` answers end with `word`; whoever asks again gets the same answer.
     pub(crate) fn ends_oddly(&self, word: &'static str, times: usize) {
         self.inner(|inner| inner.odd_ends = Some((word, times)));
+    }
+
+    /// From request number `from` on (counted from 0) it is away: each gets this, whatever is scripted, until [`FakeModel::comes_back`].
+    pub(crate) fn goes_away(&self, from: usize, with: Step) {
+        self.inner(|inner| inner.away = Some((from, with)));
+    }
+
+    /// It answers again.
+    pub(crate) fn comes_back(&self) {
+        self.inner(|inner| inner.away = None);
     }
 
     /// Keeps no requests from now on: a long run has many.
@@ -312,6 +324,11 @@ fn never_ending(shared: &Arc<Shared>, events: &[String]) -> Response {
 
 impl Inner {
     fn next(&mut self, body: &Value) -> Step {
+        if let Some((from, step)) = &self.away
+            && self.seen.len() >= *from
+        {
+            return step.clone();
+        }
         let first = first_user(body);
         let word = self
             .scripts

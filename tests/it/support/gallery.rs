@@ -78,6 +78,7 @@ pub fn plan(state: CardState) -> PlanCard {
         words: PlanWords::Unknown,
         state,
         end: None,
+        outage_until: None,
         asked_again: None,
         copy: None,
     }
@@ -181,6 +182,7 @@ pub fn answer(text: &str, reason: TurnReason) -> Answer {
         incident: None,
         group: true,
         demo: false,
+        again: None,
         feedback: (reason == TurnReason::FinalAnswer).then(|| TurnId::new("turn_1")),
         at: Millis(0),
     }

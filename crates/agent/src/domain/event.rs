@@ -178,6 +178,10 @@ pub enum Event {
         resumed_reason: ResumedReason,
         steps_remaining: u64,
     },
+    /// The model's server is away since then, which the chat was told; it is tried until then. Both are RFC 3339.
+    ModelAway { since: String, until: String },
+    /// The model's server answers again.
+    ModelBack {},
     /// Somebody said whether the answer helped. It comes after the end of the turn.
     Feedback { value: FeedbackValue },
 }
@@ -207,6 +211,8 @@ impl Event {
             | Self::Escalated { .. }
             | Self::Delegated { .. }
             | Self::TurnResumed { .. }
+            | Self::ModelAway { .. }
+            | Self::ModelBack {}
             | Self::Feedback { .. } => None,
         }
     }

@@ -50,6 +50,14 @@ id!(
     ActionId
 );
 
+impl TurnId {
+    /// The turn that goes on from this one, when somebody has it tried again: always the same.
+    #[must_use]
+    pub fn next_try(&self) -> Self {
+        Self(format!("turn_{}", hex::encode(digest128(&["next try", &self.0]))))
+    }
+}
+
 /// Hex digits of a gate's id in a marked action id: enough to be told from any other gate of the call, and short enough for a button.
 const MARK: usize = 16;
 

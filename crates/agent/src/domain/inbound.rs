@@ -40,6 +40,13 @@ pub enum InboundBody {
         /// The request's message.
         message_id: Option<String>,
     },
+    /// The request of a turn that ended because the model's server was away, to be gone on with. Its sender is the requester, whoever pressed.
+    TryAgain {
+        /// The turn that ended.
+        turn: TurnId,
+        /// The request's message.
+        message_id: Option<String>,
+    },
     /// A message was recalled by its author (or an admin).
     Recalled {
         /// The message that is gone.
@@ -67,7 +74,7 @@ impl InboundBody {
     pub fn message_id(&self) -> Option<&str> {
         match self {
             Self::Message(message) => message.message_id.as_deref(),
-            Self::Again { message_id, .. } => message_id.as_deref(),
+            Self::Again { message_id, .. } | Self::TryAgain { message_id, .. } => message_id.as_deref(),
             Self::Click(_) | Self::Recalled { .. } | Self::Edited { .. } | Self::Reaction(_) | Self::Joined | Self::Left => None,
         }
     }
@@ -79,6 +86,7 @@ impl InboundBody {
             Self::Message(_) => "message",
             Self::Click(_) => "click",
             Self::Again { .. } => "again",
+            Self::TryAgain { .. } => "try_again",
             Self::Recalled { .. } => "recalled",
             Self::Edited { .. } => "edited",
             Self::Reaction(_) => "reaction",
@@ -303,6 +311,8 @@ pub enum ClickVerb {
     Reject,
     /// Ask for the same plan again, after its review expired.
     AskAgain,
+    /// Go on with a task that ended because the model's server was away.
+    TryAgain,
     /// What they think of an answer.
     Feedback(FeedbackValue),
     /// A value that no card of ours carries.
@@ -317,6 +327,6 @@ pub enum ClickTarget {
     Gate(GateId),
     /// One proposed action.
     Action(ActionId),
-    /// The answer of a turn.
+    /// The last card of a turn.
     Turn(TurnId),
 }

@@ -154,6 +154,12 @@ pub enum Notice {
     },
     /// The review expired more than a day ago.
     TooOldToAsk {},
+    /// The task goes on, after so many tasks of its requester.
+    TryingAgain { before: u32 },
+    /// Somebody had the task tried again before.
+    TriedBefore {},
+    /// The task ended more than a day ago.
+    TooOldToTry {},
     /// Plans are not reviewed in this channel any more.
     NoReviews {},
     /// A newer card took this one's place.
@@ -188,6 +194,8 @@ pub enum Notice {
     NoStepsKept {},
     /// Too many rounds of changes: say it again as a new task.
     TooManyRounds {},
+    /// The model's server is away, and is tried until then.
+    ModelAway { until: String },
     /// The task could not go on: the model could not be reached.
     ModelUnreachable {},
     /// The model refused our key or request.

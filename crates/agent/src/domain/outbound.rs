@@ -334,6 +334,9 @@ pub struct PlanCard {
     /// How the work on it ended. `None` means it has not.
     #[serde(default)]
     pub end: Option<PlanEnd>,
+    /// The model's server is away, and is tried until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage_until: Option<Millis>,
     /// Who had the plan asked for again, after its review expired.
     #[serde(default)]
     pub asked_again: Option<Box<AskedAgain>>,
@@ -419,6 +422,9 @@ pub struct ProgressView {
     pub steps: Vec<StepView>,
     /// All done, or the turn is over.
     pub finished: bool,
+    /// The model's server is away, and is tried until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage_until: Option<Millis>,
     /// How the work on it ended. `None` means it has not.
     #[serde(default)]
     pub end: Option<PlanEnd>,
@@ -453,6 +459,9 @@ pub struct Answer {
     /// The turn that people may say of whether its answer helped. `None` means that nobody is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<TurnId>,
+    /// The turn that can be tried again, because the model's server was away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<TurnId>,
     /// When it was made.
     pub at: Millis,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +14,7 @@ use super::notebook::{Notebook, Page, RestoreError};
 use super::observers::{Observer, Observers};
 use super::task::Task;
 use super::{ModelHealth, Timings};
-use crate::domain::{CallDraft, Clock, EffectClass, Failpoint, Ids, Mode, Policy, Rule};
+use crate::domain::{CallDraft, Clock, EffectClass, Failpoint, Ids, Millis, Mode, Policy, Rule};
 use crate::model::ChatModel;
 use crate::reducer::{self, Beginning, Turn};
 use crate::template::{TemplateError, Templates};
@@ -67,6 +68,7 @@ impl Agent {
             rules: Vec::new(),
             system_prompt: String::new(),
             parallel_tool_calls: true,
+            patience: Duration::ZERO,
             clock: Clock::system(),
             ids: Ids::random(),
             timings: Timings::default(),
@@ -122,7 +124,12 @@ impl Agent {
         })
     }
 
-    /// Takes `turn` on over `journal` until it waits for a person or ends, or `stop` asks to leave it at the next step. On an error
+    /// The present moment.
+    pub(super) fn now(&self) -> Millis {
+        self.engine.clock.now()
+    }
+
+    /// Takes `turn` on over `journal` until it waits or ends, or `stop` asks to leave it at the next step. On an error
     /// `turn` is as it was last committed, as far as is known here: read it from your memory before you go on.
     ///
     /// # Errors
@@ -147,6 +154,7 @@ pub struct AgentBuilder {
     rules: Vec<Rule>,
     system_prompt: String,
     parallel_tool_calls: bool,
+    patience: Duration,
     clock: Clock,
     ids: Ids,
     timings: Timings,
@@ -224,6 +232,14 @@ impl AgentBuilder {
         self
     }
 
+    /// How long a model whose server is away ([`ModelError::Away`](crate::model::ModelError::Away)) is asked again; half a minute at least. A task
+    /// that waits so is carried on by [`Task::execute`]; [`Agent::run`] says when it is to be called again.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// Adds somebody who watches every task, and may object; they are asked in the order in which they are added.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
@@ -280,6 +296,7 @@ impl AgentBuilder {
             system_prompt: self.system_prompt,
             parallel_tool_calls: self.parallel_tool_calls,
             vision: true,
+            patience: self.patience,
         };
         let tools = Toolbox::new(self.tools, &BTreeMap::new());
         #[cfg(feature = "mcp")]

@@ -13,7 +13,7 @@ use super::observers::Observers;
 use super::{ModelHealth, Timings};
 use crate::domain::{Clock, Failpoint, Ids, Millis, Policy, Rule, ToolSpec};
 use crate::model::ChatModel;
-use crate::reducer::{self, Env, Input, Next, Room, Turn};
+use crate::reducer::{self, Env, Input, Next, OutageStep, Room, Turn};
 use crate::template::Templates;
 use crate::tools::Toolbox;
 
@@ -34,6 +34,8 @@ pub struct CallSetup {
     pub parallel_tool_calls: bool,
     /// Is it shown pictures?
     pub vision: bool,
+    /// How long its server is tried when it is away.
+    pub patience: Duration,
 }
 
 /// Gives the rules in force.
@@ -100,8 +102,10 @@ impl UnchargedCost {
     fn of(input: &Input) -> Self {
         let (millis, tokens) = match input {
             Input::Reply(reply) => (reply.millis, reply.tokens),
+            Input::ModelAway(failed) => (failed.millis, failed.tokens),
             Input::ModelFailed { millis, .. } | Input::ToolResults { millis, .. } | Input::Outdated { millis, .. } => (*millis, 0),
             Input::Start
+            | Input::Tick
             | Input::Decided { .. }
             | Input::Steer(_)
             | Input::Edited
@@ -181,8 +185,12 @@ impl Engine {
                 Some(news) => (news.input, news.heard),
                 None => {
                     let input = match run.turn.state.next.clone() {
-                        Next::Start => Some(Input::Start),
-                        Next::CallModel { last } => Box::pin(self.call_model(&mut run, last, stop)).await?,
+                        Next::Start | Next::GoOn => Some(Input::Start),
+                        Next::CallModel { last } => match run.turn.state.outage_step(self.clock.now()) {
+                            OutageStep::WaitUntil(at) => return Ok(RunEnd::Parked(at)),
+                            OutageStep::Tick => Some(Input::Tick),
+                            OutageStep::Try => Box::pin(self.call_model(&mut run, last, stop)).await?,
+                        },
                         Next::RunTools { calls } => Box::pin(self.run_tools(&run, &calls, stop)).await?,
                         Next::Wait => return Ok(RunEnd::Parked(journal.due(&run.turn.state).await?)),
                         Next::Nothing => return Ok(RunEnd::Finished),

@@ -164,9 +164,6 @@ pub trait Journal: Send + Sync {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// A call of the model failed, in these words. They are for who looks after the program, not for a chat, and nothing has to be kept of them.
-    fn model_failed(&self, _error: &str) {}
-
     /// Writes a step. `false` means nothing is written, because the step would end the turn while there are words of the requester
     /// that were not read yet.
     fn commit<'a>(&'a self, entry: StepRecord<'a>) -> BoxFuture<'a, Result<bool, JournalError>>;

@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::JournalError;
-use super::drive::{CallSetup, Engine, Run};
+use super::drive::{CallSetup, Engine, Run, UnchargedCost};
 use crate::domain::SignalKind::{Cancel, Steer, Supersede};
 use crate::domain::{Message, Notice};
 use crate::model::{ChatReply, ChatRequest, ModelError};
-use crate::reducer::{self, Env, Input, ModelReply, Room};
+use crate::reducer::{self, Env, FailedTry, Input, ModelReply, Room};
 
 /// The flagged last call has time of its own, whatever the turn has left.
 const LAST_CALL: Duration = Duration::from_secs(30);
@@ -89,17 +89,47 @@ impl Engine {
                 })
             }
             Err(error) => {
-                run.uncharged.tokens = uncharged.tokens;
-                let incident = self.ids.token()[..8].to_owned();
-                warn!(millis, incident, %error, "the model did not answer");
-                run.journal.model_failed(&error.to_string());
-                Input::ModelFailed {
-                    notice: notice_for(&error),
-                    incident,
-                    millis,
-                }
+                let in_time = started.elapsed() < whole;
+                self.failed(run, &error, (uncharged, millis, in_time), call_setup.patience)
             }
         }))
+    }
+
+    /// What the reducer hears of a call that failed; `in_time`: it was not the turn's own time that ended it.
+    fn failed(
+        &self,
+        run: &mut Run<'_>,
+        error: &ModelError,
+        (uncharged, millis, in_time): (UnchargedCost, u64, bool),
+        patience: Duration,
+    ) -> Input {
+        let incident = self.ids.token()[..8].to_owned();
+        let away = match error {
+            ModelError::Away { wait, .. } => Some(*wait),
+            // A server that begins to run takes connections before it answers.
+            ModelError::Timeout if in_time && run.turn.state.outage.is_some() => Some(None),
+            _ => None,
+        };
+        // Waiting for a server that is away costs no working time, and its tries cost none either.
+        if let Some(wait) = away {
+            warn!(incident, %error, ?wait, "the model's server is away");
+            return Input::ModelAway(FailedTry {
+                wait,
+                patience,
+                error: error.to_string(),
+                incident,
+                millis: u64::try_from(uncharged.time.as_millis()).unwrap_or(u64::MAX),
+                tokens: uncharged.tokens,
+            });
+        }
+        run.uncharged.tokens = uncharged.tokens;
+        warn!(millis, incident, %error, "the model did not answer");
+        Input::ModelFailed {
+            notice: notice_for(error),
+            error: error.to_string(),
+            incident,
+            millis,
+        }
     }
 
     fn prompt(&self, run: &Run<'_>, room: Room, call_setup: &CallSetup, history: &[Message]) -> Vec<Message> {
@@ -156,7 +186,7 @@ pub(super) async fn interrupted(run: &Run<'_>) {
 fn count(outcome: &Result<ChatReply, ModelError>, took: Duration) {
     let name = match outcome {
         Ok(_) => "answered",
-        Err(ModelError::Unreachable(_)) => "unreachable",
+        Err(ModelError::Away { .. } | ModelError::Unreachable(_)) => "unreachable",
         Err(ModelError::Refused { .. }) => "refused",
         Err(ModelError::Timeout) => "timeout",
         Err(ModelError::TooLong) => "too_long",
@@ -173,7 +203,7 @@ fn count(outcome: &Result<ChatReply, ModelError>, took: Duration) {
 
 fn notice_for(error: &ModelError) -> Notice {
     match error {
-        ModelError::Unreachable(_) => Notice::ModelUnreachable {},
+        ModelError::Away { .. } | ModelError::Unreachable(_) => Notice::ModelUnreachable {},
         ModelError::Refused { .. } => Notice::ModelRefused {},
         ModelError::Timeout => Notice::ModelTimeout {},
         ModelError::Nonsense(_) => Notice::ModelNonsense {},

@@ -94,8 +94,6 @@ struct NotebookContents {
     page: Page,
     clock: Clock,
     keeper: Option<Keeper>,
-    /// Why the last failed call of the model failed. Of this process: a task that is restored does not know.
-    model_error: Option<String>,
 }
 
 impl fmt::Debug for Notebook {
@@ -110,7 +108,6 @@ impl Notebook {
             page,
             clock,
             keeper: None,
-            model_error: None,
         };
         Self(Arc::new(Inner {
             held: Mutex::new(held),
@@ -124,11 +121,6 @@ impl Notebook {
 
     pub(super) fn set_keeper(&self, keeper: Keeper) {
         self.held().keeper = Some(keeper);
-    }
-
-    /// Why the last failed call of the model failed.
-    pub(super) fn model_error(&self) -> Option<String> {
-        self.held().model_error.clone()
     }
 
     /// Changes what is kept with the next step.
@@ -296,10 +288,6 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 impl Journal for Notebook {
     fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<OutsideInput>, JournalError>> {
         ready(self.news_now(state))
-    }
-
-    fn model_failed(&self, error: &str) {
-        self.held().model_error = Some(error.to_owned());
     }
 
     fn commit<'a>(&'a self, entry: StepRecord<'a>) -> BoxFuture<'a, Result<bool, JournalError>> {

@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 use super::JournalError;
 use super::agent::Agent;
 use super::drive::RunEnd;
+use super::journal::Journal as _;
 use super::notebook::{Notebook, OpenGate, Page, RestoreError, TaskError};
-use crate::domain::{Clock, Message, Plan, Step, TurnReason, TurnStatus};
+use crate::domain::{Clock, Message, Plan, SignalKind, Step, TurnReason, TurnStatus};
 use crate::reducer::{Next, open_steps};
 
 /// Where [`Task::execute`] left the task.
@@ -158,15 +159,20 @@ impl Task {
                 // Somebody was faster than we could say that it waits.
                 (RunEnd::Parked(_), _) if self.notebook.has_news() => {}
                 (RunEnd::Parked(_), Some(gate)) => return Ok(Outcome::Waits(Box::new(gate))),
+                (RunEnd::Parked(at), None) if turn.state.outage.is_some() => {
+                    // Words are read at once; otherwise the model's server is asked again when its time has come.
+                    tokio::select! {
+                        () = tokio::time::sleep(at.since(agent.now())) => (),
+                        () = self.notebook.heard(&[SignalKind::Cancel, SignalKind::Supersede, SignalKind::Steer]) => (),
+                    }
+                }
                 (RunEnd::Parked(_), None) => return Err(JournalError::Corrupt(String::from("it waits at no gate")).into()),
                 (RunEnd::Finished, _) => {
                     return Ok(Outcome::Ended(Ending {
                         status: turn.state.status,
                         reason: turn.state.reason.unwrap_or(TurnReason::FinalAnswer),
                         open_steps: open_steps(&turn.state),
-                        error: (turn.state.reason == Some(TurnReason::ModelError))
-                            .then(|| self.notebook.model_error())
-                            .flatten(),
+                        error: turn.state.error,
                         answer: turn.state.answer,
                     }));
                 }

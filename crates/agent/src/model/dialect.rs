@@ -46,6 +46,8 @@ pub struct ModelLive {
     pub vision: bool,
     /// `max_output_tokens`: of one answer. 0 means that no limit is sent; where the protocol wants one, 32,000.
     pub max_output_tokens: u64,
+    /// `retry_minutes`.
+    pub retry: Duration,
 }
 
 /// The protocol that a server speaks.

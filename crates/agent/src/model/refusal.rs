@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::manner::is_about_output;
 use super::retry::{Failure, Objection};
+use super::told_wait;
 use crate::domain::foreign_json;
 
 /// How servers say that the prompt is longer than the model reads: OpenAI, Azure, vLLM, SGLang, llama.cpp, LM Studio, DeepSeek, Qwen, Kimi,
@@ -30,6 +31,7 @@ pub(super) fn by_status(status: u16, body: &[u8], retry_after: Option<std::time:
     // Servers that know no such path say so in plain text; a web page says nothing.
     let plain = || std::str::from_utf8(body).ok().filter(|text| !text.trim_start().starts_with('<'));
     let body: Value = foreign_json::read(body).unwrap_or_else(|_| plain().map_or(Value::Null, Value::from));
+    let retry_after = told_wait::in_error(&body).max(retry_after);
     let error = error_of(&body);
     let code = code(error);
     let words = words(error);
@@ -89,7 +91,7 @@ pub(super) fn inside(answer: &Value) -> Option<Failure> {
             status,
             code,
             said: said(error),
-            retry_after: None,
+            retry_after: told_wait::in_error(answer),
         };
         objection(status, words, failure)
     }))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, HeaderName, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use reqwest::{Client, Response};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -16,8 +16,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::dialect::{self, Assembly, Dialect, Target};
 use super::manner::{self, Asking, Manner};
 use super::refusal;
-use super::retry::{self, Failure, RetryDecision, TRIES};
-use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer};
+use super::retry::{self, Failure, RetryDecision};
+use super::{BoxFuture, ChatModel, ChatReply, ChatRequest, ModelError, answer, told_wait};
 use super::{ModelLive, Provider};
 use crate::sse;
 
@@ -94,6 +94,7 @@ impl Remote {
             parallel_tool_calls: true,
             vision: true,
             max_output_tokens: 0,
+            retry: Duration::ZERO,
         };
         Ok(Self::new(http, &settings))
     }
@@ -143,7 +144,7 @@ impl Remote {
             let verdict = retry::decide(failure.clone(), attempt, left, spread);
             tracing::warn!(
                 attempt,
-                tries = TRIES,
+                tries = retry::tries(&failure),
                 failure = retry::spell(&failure),
                 ?verdict,
                 "the model did not answer"
@@ -163,8 +164,7 @@ impl Remote {
         let mut response = call.send().await.map_err(|error| transport(&error))?;
         let status = response.status();
         if !status.is_success() {
-            let retry_after =
-                header(response.headers(), &RETRY_AFTER).and_then(|value| retry::retry_after(value, header(response.headers(), &DATE)));
+            let retry_after = told_wait::in_headers(response.headers());
             // Without its body the status is still known.
             let body = read(&mut response, MAX_ERROR_BYTES).await.ok().flatten().unwrap_or_default();
             return Err(target.without_secrets(refusal::by_status(status.as_u16(), &body, retry_after)));
@@ -355,10 +355,11 @@ fn broken() -> Failure {
 
 /// Names the trouble in our own words: an error of the HTTP client carries the URL.
 fn transport(error: &reqwest::Error) -> Failure {
-    if error.is_timeout() {
-        Failure::Timeout
-    } else if error.is_connect() {
+    // A connection that takes too long is none: it is no answer that takes too long.
+    if error.is_connect() {
         Failure::Transport("no connection")
+    } else if error.is_timeout() {
+        Failure::Timeout
     } else if error.is_redirect() {
         Failure::nonsense("too many redirects")
     } else {

@@ -1,11 +1,13 @@
-//! When a failed call to a model's server is worth another try, and how long to wait before it. Pure.
+//! What a failed call to a model's server comes to: another try at once, or which error. Pure.
+//!
+//! A server that is away is asked again later, by the engine: that wait may last an hour and outlive this process.
 
 use std::time::Duration;
 
 use super::{ModelError, advice};
 
-/// Tries of one request, the first included.
-pub(super) const TRIES: u32 = 3;
+/// Tries of one request that gets answers which are none, the first included.
+const TRIES: u32 = 2;
 
 /// Tries of one request whose answers end oddly, the first included.
 const ODD_TRIES: u32 = 3;
@@ -73,58 +75,33 @@ pub(super) enum RetryDecision {
 /// Decides about `failure` of try number `attempt` (1-based) with `left` of the request's time. `spread`
 /// is any number that differs between requests: it keeps many turns from coming back at the same moment.
 pub(super) fn decide(failure: Failure, attempt: u32, left: Duration, spread: u64) -> RetryDecision {
-    let asked = match &failure {
-        Failure::Status { retry_after, .. } => *retry_after,
-        _ => None,
-    };
-    if !worth_another(&failure, attempt) {
-        return RetryDecision::GiveUp(error(failure));
-    }
-    let pause = asked.unwrap_or_else(|| own_pause(attempt, spread));
-    if pause < left {
+    let pause = own_pause(attempt, spread);
+    if attempt < tries(&failure) && pause < left {
         return RetryDecision::Again(pause);
     }
-    RetryDecision::GiveUp(match asked {
-        Some(asked) => ModelError::Unreachable(format!(
-            "{}; it asks to wait {} s, longer than this task may take",
-            spell(&failure),
-            asked.as_secs()
-        )),
-        None => error(failure),
-    })
+    RetryDecision::GiveUp(error(failure))
 }
 
-/// The wait named by a `Retry-After` header (RFC 9110 §10.2.3): seconds, or a date. A date counts from the
-/// answer's own `Date` header, so that the two machines' clocks need not agree; without one it says nothing.
-pub(super) fn retry_after(value: &str, date: Option<&str>) -> Option<Duration> {
-    let value = value.trim();
-    if value.starts_with(|c: char| c.is_ascii_digit()) {
-        return Duration::try_from_secs_f64(value.parse().ok()?).ok();
-    }
-    let at = |text: &str| jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok();
-    let wait = at(value)?.as_second() - at(date?)?.as_second();
-    Some(Duration::from_secs(u64::try_from(wait).unwrap_or(0)))
-}
-
-fn worth_another(failure: &Failure, attempt: u32) -> bool {
+/// Tries of a request whose answers go wrong so, the first included.
+pub(super) fn tries(failure: &Failure) -> u32 {
     match failure {
-        Failure::Nonsense(_) => attempt < 2,
-        Failure::Odd(_) => attempt < ODD_TRIES,
-        failure => attempt < TRIES && passes(failure),
+        // Models and proxies have bad moments.
+        Failure::Nonsense(_) => TRIES,
+        Failure::Odd(_) => ODD_TRIES,
+        Failure::Timeout
+        | Failure::Transport(_)
+        | Failure::Status { .. }
+        | Failure::TooLong
+        | Failure::Filtered
+        | Failure::Objection(_) => 1,
     }
 }
 
-/// A trouble that may be over when the server is asked again. Nothing was acted on, whatever had come of the answer: a reply is
-/// handed on whole or not at all, so that a stream that broke off half way may be asked for again as well.
-fn passes(failure: &Failure) -> bool {
-    match failure {
-        Failure::Transport(_) => true,
-        // An empty account answers 429 too, and no waiting fills it.
-        Failure::Status { code: Some(code), .. } if code == "insufficient_quota" => false,
-        Failure::Status { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
-        Failure::Objection(objection) => passes(&objection.failure),
-        Failure::Timeout | Failure::Nonsense(_) | Failure::Odd(_) | Failure::TooLong | Failure::Filtered => false,
-    }
+/// Is the server away for a while? Nothing was acted on, whatever had come of the answer: a reply is handed on whole or not at all, so that
+/// a stream that broke off half way may be asked for again as well.
+fn passes(status: u16, code: Option<&str>) -> bool {
+    // An empty account answers 429 too, and no waiting fills it.
+    code != Some("insufficient_quota") && matches!(status, 408 | 425 | 429 | 500..=599)
 }
 
 fn own_pause(attempt: u32, spread: u64) -> Duration {
@@ -137,13 +114,24 @@ fn own_pause(attempt: u32, spread: u64) -> Duration {
 fn error(failure: Failure) -> ModelError {
     match failure {
         Failure::Timeout => ModelError::Timeout,
-        Failure::Transport(what) => ModelError::Unreachable(what.to_owned()),
+        Failure::Transport(what) => ModelError::Away {
+            why: what.to_owned(),
+            wait: None,
+        },
         Failure::Nonsense(what) => ModelError::Nonsense(what),
         Failure::TooLong => ModelError::TooLong,
         Failure::Filtered => ModelError::Filtered,
         Failure::Odd(word) => ModelError::OddEnd(word),
         Failure::Objection(objection) => error(objection.failure),
-        Failure::Status { .. } if passes(&failure) => ModelError::Unreachable(spell(&failure)),
+        Failure::Status {
+            status,
+            ref code,
+            retry_after,
+            ..
+        } if passes(status, code.as_deref()) => ModelError::Away {
+            why: spell(&failure),
+            wait: retry_after,
+        },
         Failure::Status { status, .. } => ModelError::Refused {
             status,
             reason: spell(&failure),
@@ -179,42 +167,39 @@ mod tests {
         }
     }
 
-    /// S3-13: what is tried again and what is told at once, by status.
+    /// S3-13, bugs F4: which failures are of a server that is away, with the wait that it names; what else is told at once, by status.
     #[test]
-    fn only_passing_troubles_are_tried_again() {
-        for passing in [408, 409, 429, 500, 502, 503, 504, 529] {
-            assert!(
-                matches!(decide(status(passing, None), 1, MINUTE, 7), RetryDecision::Again(_)),
-                "{passing}"
-            );
-            assert_eq!(
-                decide(status(passing, None), TRIES, MINUTE, 7),
-                RetryDecision::GiveUp(ModelError::Unreachable(advice::refusal(passing, None, None))),
-                "after the last try"
-            );
+    fn a_server_that_is_away_is_told_apart() {
+        for away in [408, 425, 429, 500, 502, 503, 504, 529] {
+            for (asked, wait) in [(None, None), (Some(3600), Some(Duration::from_secs(3600)))] {
+                let why = advice::refusal(away, None, None);
+                let expected = RetryDecision::GiveUp(ModelError::Away { why, wait });
+                assert_eq!(decide(status(away, asked), 1, MINUTE, 7), expected);
+            }
         }
+        let broken = decide(Failure::Transport("reset"), 1, MINUTE, 7);
+        assert!(
+            matches!(broken, RetryDecision::GiveUp(ModelError::Away { wait: None, .. })),
+            "{broken:?}"
+        );
         let nonsense = || Failure::nonsense("a web page");
         assert!(matches!(decide(nonsense(), 1, MINUTE, 7), RetryDecision::Again(_)), "a bad moment");
-        assert_eq!(
-            decide(nonsense(), 2, MINUTE, 7),
-            RetryDecision::GiveUp(ModelError::Nonsense("a web page".to_owned()))
-        );
+        let told = RetryDecision::GiveUp(ModelError::Nonsense("a web page".to_owned()));
+        assert_eq!(decide(nonsense(), TRIES, MINUTE, 7), told);
+        assert_eq!(decide(nonsense(), 1, Duration::from_millis(10), 7), told, "no time for another");
         let odd = || Failure::Odd("abort".to_owned());
         assert!(matches!(decide(odd(), 2, MINUTE, 7), RetryDecision::Again(_)), "twice more");
-        assert_eq!(
-            decide(odd(), 3, MINUTE, 7),
-            RetryDecision::GiveUp(ModelError::OddEnd("abort".to_owned()))
-        );
+        let told = RetryDecision::GiveUp(ModelError::OddEnd("abort".to_owned()));
+        assert_eq!(decide(odd(), ODD_TRIES, MINUTE, 7), told);
         assert_eq!(decide(Failure::TooLong, 1, MINUTE, 7), RetryDecision::GiveUp(ModelError::TooLong));
         assert_eq!(decide(Failure::Filtered, 1, MINUTE, 7), RetryDecision::GiveUp(ModelError::Filtered));
-        for lasting in [301, 400, 401, 403, 404, 413, 422] {
+        assert_eq!(decide(Failure::Timeout, 1, MINUTE, 7), RetryDecision::GiveUp(ModelError::Timeout));
+        for lasting in [301, 400, 401, 403, 404, 409, 413, 422] {
             assert!(matches!(
                 decide(status(lasting, Some(1)), 1, MINUTE, 7),
                 RetryDecision::GiveUp(ModelError::Refused { status, .. }) if status == lasting
             ));
         }
-        assert!(matches!(decide(Failure::Transport("reset"), 2, MINUTE, 7), RetryDecision::Again(_)));
-        assert_eq!(decide(Failure::Timeout, 1, MINUTE, 7), RetryDecision::GiveUp(ModelError::Timeout));
         let empty_account = Failure::Status {
             status: 429,
             code: Some("insufficient_quota".to_owned()),
@@ -227,27 +212,6 @@ mod tests {
         ));
     }
 
-    /// S3-13: the server's own wait is honoured exactly, and one that does not fit ends the call at once.
-    #[test]
-    fn the_servers_wait_is_kept_or_refused() {
-        assert_eq!(
-            decide(status(429, Some(9)), 1, MINUTE, 7),
-            RetryDecision::Again(Duration::from_secs(9))
-        );
-        assert_eq!(decide(status(503, Some(0)), 2, MINUTE, 7), RetryDecision::Again(Duration::ZERO));
-        assert_eq!(
-            decide(status(429, Some(3600)), 1, MINUTE, 7),
-            RetryDecision::GiveUp(ModelError::Unreachable(
-                "HTTP 429 (the provider limits the rate: wait, or raise the limit there); it asks to wait 3600 s, longer than this task may take"
-                    .to_owned()
-            ))
-        );
-        assert_eq!(
-            decide(status(500, None), 1, Duration::from_millis(10), 7),
-            RetryDecision::GiveUp(ModelError::Unreachable("HTTP 500".to_owned()))
-        );
-    }
-
     /// S3-13: our own pause grows and is spread, between one half and the whole of its step.
     #[test]
     fn our_own_pause_grows_and_is_spread() {
@@ -257,25 +221,5 @@ mod tests {
             assert!((500..=1000).contains(&second), "{second}");
         }
         assert_ne!(own_pause(1, 3), own_pause(1, 200));
-    }
-
-    /// S3-13: `Retry-After` as seconds and as a date relative to the server's own `Date`.
-    #[test]
-    fn retry_after_reads_seconds_and_dates() {
-        let date = Some("Sun, 06 Nov 1994 08:49:37 GMT");
-        for (value, date, wait) in [
-            ("120", None, Some(120_000)),
-            (" 0 ", None, Some(0)),
-            ("1.5", None, Some(1_500)),
-            ("Sun, 06 Nov 1994 08:50:07 GMT", date, Some(30_000)),
-            ("Sun, 06 Nov 1994 08:00:00 GMT", date, Some(0)),
-            ("Sun, 06 Nov 1994 08:50:07 GMT", None, None),
-            ("-5", None, None),
-            ("soon", date, None),
-            ("", date, None),
-            ("9e999", None, None),
-        ] {
-            assert_eq!(retry_after(value, date), wait.map(Duration::from_millis), "{value}");
-        }
     }
 }

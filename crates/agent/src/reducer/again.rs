@@ -1,9 +1,10 @@
-//! A plan whose review expired is asked for again: a turn of its own goes on from there, without a call of the model.
+//! Turns that take up what another one left: the plan of an expired review is asked for again, without a call of the model; a task that ended
+//! because the model's server was away goes on where it was.
 
-use crate::domain::{Event, Policy};
+use crate::domain::{Event, Policy, TurnStatus};
 
 use super::step::Reducer;
-use super::{Beginning, Calls, Showing, Turn, TurnState, begin};
+use super::{Beginning, Calls, Next, Showing, Turn, TurnState, begin};
 
 /// A turn that takes up what `expired` left: its request, log, plan and lists. Settings and limits are new, but the mode stays: the log
 /// is written for it. [`Input::Start`](super::Input::Start) opens the review.
@@ -42,7 +43,54 @@ pub fn begin_again(expired: Turn, turn_id: String, seed: String, policy: Policy,
     Turn { state, log }
 }
 
+/// A turn that goes on where `failed` ended, because the model's server was away: with its request, log, plan, approval and what was used of
+/// it. Settings and limits are new, but the mode stays: the log is written for it.
+#[must_use]
+pub fn go_on(failed: Turn, turn_id: String, seed: String, policy: Policy, demo: bool) -> Turn {
+    let Turn { state: old, log } = failed;
+    let fresh = begin(Beginning {
+        turn_id,
+        seed,
+        task: old.task.clone(),
+        requester: old.requester.clone(),
+        group: old.group,
+        policy: Policy {
+            mode: old.policy.mode,
+            ..policy
+        },
+        demo,
+    });
+    let TurnState { budget, policy, .. } = fresh.state;
+    let state = TurnState {
+        schema_version: fresh.state.schema_version,
+        turn_id: fresh.state.turn_id,
+        seed: fresh.state.seed,
+        minted: 0,
+        policy,
+        demo,
+        status: fresh.state.status,
+        reason: None,
+        next: Next::GoOn,
+        budget,
+        pauses: 0,
+        outage: None,
+        error: None,
+        answer: None,
+        capsule: None,
+        ..old
+    };
+    Turn { state, log }
+}
+
 impl Reducer<'_> {
+    /// Goes on where the earlier turn ended: the model is asked what it did not answer.
+    pub(super) fn go_on(&mut self) {
+        self.turn.state.status = TurnStatus::Running;
+        self.emit(Event::TurnStarted {}, "Turn started, goes on from an earlier one");
+        self.repaint_plan();
+        self.ask_model();
+    }
+
     /// Opens the review of the plan that the turn begins with. A person asked for it, so there is one, whatever the settings say by now.
     pub(super) fn review_again(&mut self) {
         let Some(plan) = self.turn.state.plan.take() else { return };

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 
-use crate::domain::{ActionStatus, Answer, Complexity, DeclaredCall, Event, Notice, Outbound, Plan, StepStatus, TurnReason, TurnStatus};
+use crate::domain::{
+    ActionStatus, Answer, Complexity, DeclaredCall, Event, Notice, Outbound, Plan, StepStatus, TurnId, TurnReason, TurnStatus,
+};
 
 use super::capsule;
 use super::compose;
@@ -201,6 +203,7 @@ impl Reducer<'_> {
                 group: state.group,
                 demo: state.demo,
                 feedback: None,
+                again: (reason == TurnReason::ModelError && state.outage.is_some()).then(|| TurnId::new(&state.turn_id)),
                 at: self.env.now,
             })),
         }

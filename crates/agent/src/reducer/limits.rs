@@ -69,14 +69,17 @@ impl Reducer<'_> {
         self.last_words(text, None);
     }
 
-    pub(super) fn model_failed(&mut self, last: bool, notice: Notice, incident: String, millis: u64) {
-        self.charge(0, millis);
+    pub(super) fn model_failed(&mut self, last: bool, notice: Notice, error: String, incident: String) {
         if last {
             self.last_words(String::new(), Some(incident));
         } else if notice == (Notice::ModelTimeout {}) && self.turn.state.budget.millis.spent() {
             // It was cut off because the turn's own time was up: a limit like any other, and no fault of the model.
             self.begin_last_call();
         } else {
+            if notice == (Notice::ModelTimeout {}) {
+                self.no_answer_in_time();
+            }
+            self.turn.state.error = Some(error);
             self.finish(End::failed(TurnReason::ModelError).problem(notice).incident(Some(incident)));
         }
     }

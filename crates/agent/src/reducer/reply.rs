@@ -25,6 +25,8 @@ const TEXT_CAP: usize = 256 * 1024;
 const NAME_CAP: usize = 64;
 /// So often in a row the model is told that its call came as text.
 const MAX_AS_TEXT: u32 = 2;
+/// What an admin is told about that.
+const AS_TEXT: &str = "the model writes its tool calls as text: its server does not parse tool calls";
 
 impl Reducer<'_> {
     pub(super) fn reply(&mut self, reply: ModelReply) {
@@ -188,6 +190,7 @@ impl Reducer<'_> {
         self.record(text, &[], raw);
         self.turn.state.replies.as_text += 1;
         if self.turn.state.replies.as_text > MAX_AS_TEXT {
+            self.turn.state.error = Some(AS_TEXT.to_owned());
             return self.finish(End::failed(TurnReason::ModelError).problem(Notice::CallsAsText {}));
         }
         let words = self.template("blocks/call_as_text.md");

@@ -43,11 +43,26 @@ impl<'a> Reducer<'a> {
         let next = self.turn.state.next.clone();
         match (input, next) {
             (Input::Start, Next::Start) => self.start(),
-            (Input::Reply(reply), Next::CallModel { last: true }) => self.last_reply(reply),
-            (Input::Reply(reply), Next::CallModel { last: false }) => self.reply(reply),
-            (Input::ModelFailed { notice, incident, millis }, Next::CallModel { last }) => {
-                self.model_failed(last, notice, incident, millis);
+            (Input::Start, Next::GoOn) => self.go_on(),
+            (Input::Reply(reply), Next::CallModel { last }) => {
+                self.end_outage();
+                if last { self.last_reply(reply) } else { self.reply(reply) }
             }
+            (
+                Input::ModelFailed {
+                    notice,
+                    error,
+                    incident,
+                    millis,
+                },
+                Next::CallModel { last },
+            ) => {
+                self.turn.state.outage = None;
+                self.charge(0, millis);
+                self.model_failed(last, notice, error, incident);
+            }
+            (Input::ModelAway(failed), Next::CallModel { last }) => self.model_away(last, failed),
+            (Input::Tick, Next::CallModel { .. }) => self.tell_of_outage(),
             (Input::ToolResults { outcomes, millis }, Next::RunTools { calls }) => self.take_results(&calls, outcomes, millis),
             (Input::Outdated { call_id, millis }, Next::RunTools { .. }) => self.ask_again(&call_id, millis),
             (Input::Decided { decision, rows }, Next::Wait) => self.apply_decision(decision, &rows),
@@ -61,6 +76,8 @@ impl<'a> Reducer<'a> {
                 Input::Start
                 | Input::Reply(_)
                 | Input::ModelFailed { .. }
+                | Input::ModelAway(_)
+                | Input::Tick
                 | Input::ToolResults { .. }
                 | Input::Outdated { .. }
                 | Input::Decided { .. }

@@ -17,6 +17,7 @@ mod left_out;
 mod limits;
 mod observe;
 mod odd_replies;
+mod outage;
 mod pairing;
 mod plan_again;
 mod plan_mode;

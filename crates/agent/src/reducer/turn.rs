@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::stored::SCHEMA_VERSION;
 use super::{Capsule, OpenCall, PlanRun, Reported};
 use crate::domain::{
-    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Mode, Plan, Policy, ReceivedFile, Todo, TurnReason,
-    TurnStatus,
+    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Millis, Mode, Plan, Policy, ReceivedFile, Todo,
+    TurnReason, TurnStatus,
 };
 
 /// Plans after the first that the model may make of its own accord.
@@ -84,6 +84,12 @@ pub struct TurnState {
     /// The files that came with the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<ReceivedFile>,
+    /// The model's server is away since then. After the end: it was to the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Outage>,
+    /// What failed, for an admin, without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// The final words, or those of a last call whose limit a person may extend.
     pub answer: Option<String>,
     /// What later turns of a shared session remember of this one.
@@ -269,6 +275,21 @@ pub struct Replies {
     pub reported: Option<Reported>,
 }
 
+/// The model's server is away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// The first failure.
+    pub since: Millis,
+    /// Failed tries so far.
+    pub tries: u32,
+    /// When it is asked again.
+    pub next_try: Millis,
+    /// Until when it is tried.
+    pub until: Millis,
+    /// The chat was told.
+    pub told: bool,
+}
+
 /// What a turn starts from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beginning {
@@ -328,6 +349,8 @@ pub fn begin(beginning: Beginning) -> Turn {
         mailbox: Vec::new(),
         request_edited: false,
         files: Vec::new(),
+        outage: None,
+        error: None,
         answer: None,
         capsule: None,
     };
@@ -340,6 +363,8 @@ pub fn begin(beginning: Beginning) -> Turn {
 pub enum Next {
     /// Feed [`Input::Start`](super::Input::Start).
     Start,
+    /// The same, in a turn that goes on from another one: its log and plan are there.
+    GoOn,
     /// Call the model; `last`: without tools, the flagged last call.
     CallModel {
         /// No tools, 30 s of its own, whatever comes back is taken.

@@ -111,7 +111,7 @@ fn lines(words: &CardWords<'_>, card: &Card<'_>) -> Vec<String> {
             Part::Answer(answer) => lines.extend([answer.text.clone(), bare(&answer.ours)]),
             Part::Call(row) => lines.extend(call(row)),
             // There are no buttons.
-            Part::Ask(_) | Part::AskAgain(..) | Part::Feedback(..) => (),
+            Part::Ask(_) | Part::AskAgain(..) | Part::TryAgain(..) | Part::Feedback(..) => (),
         }
     }
     lines.extend(card.foot.iter().map(bare));

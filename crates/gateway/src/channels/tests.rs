@@ -301,6 +301,7 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
         words: PlanWords::Unknown,
         state: CardState::Open { votes: 8 },
         end: None,
+        outage_until: None,
         asked_again: None,
         copy: None,
     }

@@ -20,7 +20,9 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
     let mut values = serde_json::to_value(notice).unwrap_or_default();
     match notice {
         Notice::AlreadyDecided { at, .. } | Notice::AskedBefore { at, .. } => values["at"] = json!(readable_time(at)),
-        Notice::Reminder { until, .. } | Notice::Away { until, .. } => values["until"] = json!(readable_time(until)),
+        Notice::Reminder { until, .. } | Notice::Away { until, .. } | Notice::ModelAway { until } => {
+            values["until"] = json!(readable_time(until));
+        }
         Notice::Status { goal, steps, .. } => {
             values["goal"] = json!(goal.as_deref().map(|goal| one_line(goal, 200)));
             values["steps"] = steps

@@ -170,6 +170,7 @@ impl From<Model> for ModelLive {
             parallel_tool_calls: model.parallel_tool_calls,
             vision: model.vision,
             max_output_tokens: model.max_output_tokens,
+            retry: model.retry,
         }
     }
 }

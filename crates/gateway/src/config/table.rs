@@ -257,6 +257,9 @@ keys! {
         parallel_tool_calls: bool = Kind::Flag, "true";
         /// Tokens of one answer at most. 0: no limit is sent; to Anthropic, whose protocol wants one, 32,000.
         max_output_tokens: u64 = Kind::NoneOrWhole { min: 256, max: 1_000_000 }, "0";
+        /// How long a task waits for a server that is away.
+        #[serde(deserialize_with = "deserialize::minutes")]
+        retry as "retry_minutes": Duration = whole(0, 1440), "60";
         /// Is the model shown the pictures that people send?
         vision: bool = Kind::Flag, "false";
     }

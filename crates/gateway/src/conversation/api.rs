@@ -61,6 +61,9 @@ pub enum DecideError {
     /// The call's outcome was lost and it is asked about again: the decision names another question, or none.
     #[error("asked about again")]
     AskedAgain,
+    /// There is nothing to be gone on with, for this reason.
+    #[error("{0}")]
+    NotAgain(&'static str),
     /// All steps of the plan are to stay: nothing changed.
     #[error("keep: all steps are kept, which changes nothing")]
     AllStepsKept,
@@ -285,7 +288,7 @@ impl Conversations {
     }
 
     /// A transaction in the chat of this turn.
-    async fn begin_at(&self, turn: &TurnId) -> Result<Tx, DecideError> {
+    pub(super) async fn begin_at(&self, turn: &TurnId) -> Result<Tx, DecideError> {
         let found = self.ledger.read().await?.turn(turn).await?;
         let place = found.ok_or(DecideError::NotFound)?.conversation;
         Ok(self.ledger.begin_in(&place).await?)

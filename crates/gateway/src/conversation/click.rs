@@ -71,6 +71,10 @@ impl Conversations {
             (Some(why), _) => Some(ClickAnswer::notice(why)),
             (None, Some(ClickTarget::Gate(id))) => press.decide_gate(&mut tx, id).await?,
             (None, Some(ClickTarget::Action(id))) => press.decide_row(&mut tx, id).await?,
+            (None, Some(ClickTarget::Turn(id))) if click.verb == ClickVerb::TryAgain => {
+                let told = self.pressed_try_again(&mut tx, inbound, (&press.actor, fresh), id).await?;
+                told.map(ClickAnswer::notice)
+            }
             (None, Some(ClickTarget::Turn(id))) => press.judge(&mut tx, id).await?,
             (None, None) => None,
         };
@@ -309,6 +313,7 @@ impl Press<'_> {
             | ClickVerb::Revise
             | ClickVerb::KeepSteps
             | ClickVerb::AskAgain
+            | ClickVerb::TryAgain
             | ClickVerb::Feedback(_)
             | ClickVerb::Unknown => return Ok(None),
         };
@@ -479,7 +484,7 @@ pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
         ClickVerb::Revise => Act::Revise(words.unwrap_or_default()),
         ClickVerb::KeepSteps => Act::Keep(click.kept.clone()),
         ClickVerb::Reject | ClickVerb::Cancel => Act::Reject(words),
-        ClickVerb::ApproveAlways | ClickVerb::AskAgain | ClickVerb::Feedback(_) | ClickVerb::Unknown => return None,
+        ClickVerb::ApproveAlways | ClickVerb::AskAgain | ClickVerb::TryAgain | ClickVerb::Feedback(_) | ClickVerb::Unknown => return None,
     };
     act.at(kind)
 }

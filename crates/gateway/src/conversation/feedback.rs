@@ -31,7 +31,7 @@ pub(super) async fn note(
 }
 
 /// What a person is told whom a rule of the settings keeps from being heard in `place`. `None` means no rule does.
-fn barrier(rights: &Rights, press: &Inbound, place: &Conversation) -> Option<Notice> {
+pub(super) fn barrier(rights: &Rights, press: &Inbound, place: &Conversation) -> Option<Notice> {
     if let Some(barrier) = rights.closed(place, &press.sender_teams) {
         return Some(Notice::NotServed { barrier });
     }

@@ -191,6 +191,16 @@ impl Rights {
         self.may_where(&self.plans, user, &Act::Approve, matter)
     }
 
+    /// May `user` have a task of `requester` gone on with: as the requester, or as one who may decide about its plan or calls?
+    pub(super) fn may_restart(&self, user: &str, requester: &str) -> Right {
+        let matter = Matter {
+            requester,
+            escalated_to: &[],
+        };
+        let right = |approvers| self.may_where(approvers, user, &Act::Cancel, matter);
+        right(&self.plans).or(right(&self.calls))
+    }
+
     /// May `user` do this at `matter`, where `approvers` are asked: by themselves, or in the place of somebody who is away?
     fn may_where(&self, approvers: &Approvers, user: &str, act: &Act, matter: Matter<'_>) -> Right {
         let right = |by: &str, approvers: &Approvers| self.right(by, matter, approvers);

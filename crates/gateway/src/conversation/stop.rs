@@ -4,7 +4,7 @@ use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::{Act, Actor, Right};
 use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, TurnId};
 
-use crate::lanes::plan_of;
+use crate::lanes::{plan_of, waits_for_model};
 use crate::store::{InboxRow, Read, StoreError, TurnRow, Tx};
 
 use super::context::MessageContext;
@@ -126,9 +126,14 @@ pub(super) async fn status(session: &mut Tx, context: &MessageContext) -> Result
     };
     let gate = open_gate(session, turn).await?;
     let plan = plan_of(turn);
+    let works = if waits_for_model(turn) {
+        "model_away"
+    } else {
+        turn.status.as_str()
+    };
     Ok(Notice::Status {
         goal: Some(goal(turn)),
-        state: gate.map_or(turn.status.as_str(), |gate| GateKind::as_str(gate.kind)).to_owned(),
+        state: gate.map_or(works, |gate| GateKind::as_str(gate.kind)).to_owned(),
         steps: plan
             .map(|plan| plan.steps)
             .unwrap_or_default()

@@ -179,7 +179,7 @@ impl Conversations {
             InboundBody::Joined => RowEnd::Done(changes::handle_join(tx, row).await?),
             InboundBody::Left => RowEnd::Done(changes::handle_leave(tx, row, self.clock.now()).await?),
             // Decided in the request, or a task from the beginning; such a row is never left over.
-            InboundBody::Click(_) | InboundBody::Again { .. } => RowEnd::Done("handled"),
+            InboundBody::Click(_) | InboundBody::Again { .. } | InboundBody::TryAgain { .. } => RowEnd::Done("handled"),
         })
     }
 

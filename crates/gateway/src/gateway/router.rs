@@ -71,6 +71,7 @@ fn surface(gateway: &Gateway) -> Router<Gateway> {
         .route("/turns/{id}/messages", get(turns::messages))
         .route("/turns/{id}/events", get(turns::events))
         .route("/turns/{id}/cancel", post(turns::cancel))
+        .route("/turns/{id}/retry", post(turns::retry))
         .route("/events", get(socket::connect))
         .route("/mcp", get(servers::list))
         .route("/mcp/{server}/confirm", post(servers::confirm))

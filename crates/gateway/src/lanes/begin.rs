@@ -1,4 +1,4 @@
-//! The first moment of a turn: from a request, or from an expired review whose plan is asked for again.
+//! The first moment of a turn: from a request, or from an earlier turn that it takes up.
 
 use countersign_agent::domain::{
     ChatType, EarlierTask, FileOutcome, FileProblem, GateId, Gathered, Inbound, InboundBody, InboundMessage, Mode, Notice, Outbound,
@@ -55,6 +55,10 @@ impl Runner {
             let begun = match &task.inbound.body {
                 InboundBody::Message(message) => Some(self.begin_turn(&mut tx, lease, &task, message, &bot, gathered).await?),
                 InboundBody::Again { review, .. } => self.begin_again(&mut tx, lease, &task, review).await?,
+                InboundBody::TryAgain { turn, .. } => {
+                    let turns = (turn, &turn.next_try());
+                    self.take_up(&mut tx, lease, &task, turns, reducer::go_on).await?
+                }
                 InboundBody::Click(_)
                 | InboundBody::Recalled { .. }
                 | InboundBody::Edited { .. }
@@ -63,7 +67,7 @@ impl Runner {
                 | InboundBody::Left => return Err(StoreError::Corrupt(format!("inbox row {} is no task", task.id)).into()),
             };
             let Some((row, turn)) = begun else {
-                warn!(inbox = task.id, "the turn whose plan was asked for again is gone");
+                warn!(inbox = task.id, "the turn that was to be taken up is gone");
                 tx.finish_task(task.id, "gone").await?;
                 tx.commit().await?;
                 continue;
@@ -138,16 +142,28 @@ impl Runner {
         review: &GateId,
     ) -> Result<Option<(TurnRow, Turn)>, WorkError> {
         let Some(record) = tx.gate(review).await? else { return Ok(None) };
-        let Some(old) = tx.turn(&record.gate.turn_id).await? else {
-            return Ok(None);
-        };
-        let expired = Turn {
+        let new = self.engine.ids.turn();
+        self.take_up(tx, lease, task, (&record.gate.turn_id, &new), reducer::begin_again)
+            .await
+    }
+
+    /// The turn `new` that takes up what `old` left, by `make`. `None` means that `old` was removed for its age.
+    async fn take_up(
+        &self,
+        tx: &mut Tx,
+        lease: &Lease,
+        task: &InboxRow,
+        (old, new): (&TurnId, &TurnId),
+        make: fn(Turn, String, String, Policy, bool) -> Turn,
+    ) -> Result<Option<(TurnRow, Turn)>, WorkError> {
+        let Some(old) = tx.turn(old).await? else { return Ok(None) };
+        let left = Turn {
             state: read(&old)?,
             log: tx.messages(&old.id).await?,
         };
         let policy = self.settings.current().policy(lease.conversation.channel, &lease.conversation.chat);
         let demo = (self.engine.call_setup)(&policy).model.is_demo();
-        let turn = reducer::begin_again(expired, self.engine.ids.turn().to_string(), self.engine.ids.token(), policy, demo);
+        let turn = make(left, new.to_string(), self.engine.ids.token(), policy, demo);
         let row = first_row(lease, task, &turn)?;
         Ok(Some((row, turn)))
     }

@@ -1,6 +1,6 @@
 //! A stored turn as others may see it, in domain types.
 
-use countersign_agent::domain::{Budget, CallDraft, ChannelKind, Conversation, GateId, Message, Plan, Todo, ToolSpec};
+use countersign_agent::domain::{Budget, CallDraft, ChannelKind, Conversation, GateId, Message, Plan, Todo, ToolSpec, TurnReason};
 use countersign_agent::reducer::{self, Capsule, Env, Turn};
 
 use super::state::read;
@@ -20,6 +20,8 @@ pub struct Details {
     pub budget: Budget,
     /// How often it paused.
     pub pauses: u32,
+    /// What failed, for an admin.
+    pub error: Option<String>,
     /// Final words.
     pub answer: Option<String>,
     /// Steps that were open at the end.
@@ -41,6 +43,27 @@ pub fn plan_of(row: &TurnRow) -> Option<Plan> {
     stored.plan
 }
 
+/// Did the turn end because the model's server was away?
+#[must_use]
+pub fn ended_by_outage(row: &TurnRow) -> bool {
+    row.reason == Some(TurnReason::ModelError) && outage_of(row).is_some()
+}
+
+/// Does the turn wait for a model's server that is away?
+#[must_use]
+pub fn waits_for_model(row: &TurnRow) -> bool {
+    row.reason.is_none() && outage_of(row).is_some()
+}
+
+fn outage_of(row: &TurnRow) -> Option<serde::de::IgnoredAny> {
+    #[derive(serde::Deserialize)]
+    struct StoredOutage {
+        outage: Option<serde::de::IgnoredAny>,
+    }
+    let stored: StoredOutage = serde_json::from_str(&row.state).ok()?;
+    stored.outage
+}
+
 impl Runner {
     /// Reads what is stored in the turn's state.
     ///
@@ -60,6 +83,7 @@ impl Runner {
             todos_revision: state.todos.revision,
             budget: state.budget,
             pauses: state.pauses,
+            error: state.error,
             answer: state.answer,
             open_steps,
             capsule: state.capsule,

@@ -117,6 +117,7 @@ impl Runner {
                 system_prompt: live.system_prompt(profile),
                 parallel_tool_calls: own.parallel_tool_calls,
                 vision: own.vision,
+                patience: own.retry,
             }
         };
         let settings = parts.settings.clone();

@@ -143,7 +143,8 @@ impl SlackPeople {
         let verb = value["action"].as_str().unwrap_or_default();
         let (kind, action, id) = match (value["action_id"].as_str(), value["turn_id"].as_str(), verb.split_once('_')) {
             (Some(id), _, _) => ("button", format!("action_{verb}"), id.to_owned()),
-            (None, Some(turn), Some((name, said))) => ("feedback_buttons", name.to_owned(), format!("{said}_{turn}")),
+            (None, Some(turn), Some((name @ "feedback", said))) => ("feedback_buttons", name.to_owned(), format!("{said}_{turn}")),
+            (None, Some(turn), _) => ("button", format!("turn_{verb}"), turn.to_owned()),
             _ => {
                 let id = value["review_id"].as_str().unwrap_or_default();
                 ("button", format!("plan_{verb}"), id.to_owned())

@@ -1,8 +1,8 @@
 //! Progress and the final answer.
 
-use countersign_agent::domain::{Answer, CardState, Notice, Outbound, PlanEnd, ProgressView, StepStatus, TurnReason};
+use countersign_agent::domain::{Answer, CardState, Notice, Outbound, PlanEnd, ProgressView, StepStatus, TurnId, TurnReason};
 
-use super::{answer, grant, plan, running, step};
+use super::{AT, answer, grant, plan, running, step};
 
 pub fn cards() -> Vec<(&'static str, Outbound)> {
     vec![
@@ -12,6 +12,17 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 goal: String::from("整理销售周报"),
                 steps: running(plan(CardState::Informed)).steps,
                 finished: false,
+                outage_until: None,
+                end: None,
+            }),
+        ),
+        (
+            "progress_outage",
+            Outbound::Progress(ProgressView {
+                goal: String::from("整理销售周报"),
+                steps: running(plan(CardState::Informed)).steps,
+                finished: false,
+                outage_until: Some(AT),
                 end: None,
             }),
         ),
@@ -21,6 +32,7 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 goal: String::from("整理销售周报"),
                 steps: running(plan(CardState::Informed)).steps,
                 finished: true,
+                outage_until: None,
                 end: None,
             })
             .ended(PlanEnd::Early(TurnReason::Cancelled)),
@@ -34,6 +46,7 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                     step("2", "汇总", StepStatus::Skipped, &[]),
                 ],
                 finished: true,
+                outage_until: None,
                 end: Some(PlanEnd::Done),
             }),
         ),
@@ -62,6 +75,15 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
             Outbound::Answer(Answer {
                 problem: Some(Notice::ModelUnreachable {}),
                 incident: Some(String::from("a1b2c3")),
+                ..answer("", TurnReason::ModelError)
+            }),
+        ),
+        (
+            "answer_again",
+            Outbound::Answer(Answer {
+                problem: Some(Notice::ModelUnreachable {}),
+                incident: Some(String::from("a1b2c3")),
+                again: Some(TurnId::new("turn_1")),
                 ..answer("", TurnReason::ModelError)
             }),
         ),

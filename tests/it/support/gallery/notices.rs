@@ -83,6 +83,13 @@ pub fn notices() -> Vec<Notice> {
         },
         Notice::AskingAgain { before: 0 },
         Notice::AskingAgain { before: 2 },
+        Notice::TryingAgain { before: 0 },
+        Notice::TryingAgain { before: 2 },
+        Notice::TriedBefore {},
+        Notice::TooOldToTry {},
+        Notice::ModelAway {
+            until: String::from("2025-12-11T05:48:20.123Z"),
+        },
         Notice::AskedBefore {
             by: String::from("ou_u2"),
             through_api: false,
@@ -170,6 +177,11 @@ pub fn notices() -> Vec<Notice> {
             goal: Some(goal()),
             state: String::from("running"),
             steps: vec![(String::from("读取"), StepStatus::Completed)],
+        },
+        Notice::Status {
+            goal: Some(goal()),
+            state: String::from("model_away"),
+            steps: vec![],
         },
         Notice::Status {
             goal: None,

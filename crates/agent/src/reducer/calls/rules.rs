@@ -55,7 +55,7 @@ impl Reducer<'_> {
         // A call that the engine was given may have been sent. The engine reports its result, or that it was not sent.
         let given = match &self.turn.state.next {
             Next::RunTools { calls } => calls.clone(),
-            Next::Start | Next::CallModel { .. } | Next::Wait | Next::Nothing => Vec::new(),
+            Next::Start | Next::GoOn | Next::CallModel { .. } | Next::Wait | Next::Nothing => Vec::new(),
         };
         let waits = |open: &OpenCall| match open.status {
             ActionStatus::Pending => open.answer.is_none(),

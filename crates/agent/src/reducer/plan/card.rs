@@ -5,8 +5,8 @@
 
 use crate::domain::foreign::clip;
 use crate::domain::{
-    ApprovalMode, Approvers, CardState, Complexity, CoverageGap, EffectClass, GateId, Grant, Outbound, Plan, PlanCard, PlanEnd, PlanWords,
-    Policy, ProgressView, Role, StepStatus, StepView, ToolSpec,
+    ApprovalMode, Approvers, CardState, Complexity, CoverageGap, EffectClass, GateId, Grant, Millis, Outbound, Plan, PlanCard, PlanEnd,
+    PlanWords, Policy, ProgressView, Role, StepStatus, StepView, ToolSpec,
 };
 use crate::reducer::prompt::specs;
 use crate::reducer::{Showing, Turn, TurnState, finish};
@@ -113,6 +113,7 @@ pub(in crate::reducer) fn plan_card(
         words: PlanWords::Unknown,
         state: card_state,
         end: None,
+        outage_until: outage_until(state),
         asked_again: None,
         copy: None,
         left_out: state.review.left_out.clone().filter(|_| is_current).map(Box::new),
@@ -166,7 +167,10 @@ fn shown(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
         };
         let gate = Some(approved.gate.clone());
         let card = match &approved.replaced_plan {
-            Some(replaced) => plan_card(state, &left(replaced, plan), gate.clone(), None, decided),
+            Some(replaced) => PlanCard {
+                outage_until: None,
+                ..plan_card(state, &left(replaced, plan), gate.clone(), None, decided)
+            },
             None => plan_card(state, plan, gate.clone(), note, decided),
         };
         return Some((gate, Outbound::PlanCard(card)));
@@ -184,10 +188,17 @@ fn shown(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
                 goal: plan.goal.clone(),
                 steps: steps(plan),
                 finished: plan.done || state.status.is_final(),
+                outage_until: outage_until(state),
                 end: None,
             }),
         )),
     }
+}
+
+/// Until when a model's server that is away is tried, once people were told.
+fn outage_until(state: &TurnState) -> Option<Millis> {
+    let outage = state.outage.as_ref().filter(|outage| outage.told && !state.status.is_final());
+    outage.map(|outage| outage.until)
 }
 
 /// A plan whose place `now` has taken, as it ended: what `now` goes on with stands as it does there, what else was open is left out.

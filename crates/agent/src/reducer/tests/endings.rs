@@ -104,6 +104,7 @@ fn a_failing_model() {
     let mut play = Play::at_work();
     play.feed(Input::ModelFailed {
         notice: Notice::ModelUnreachable {},
+        error: "HTTP 500".into(),
         incident: "inc42".into(),
         millis: 7,
     });
@@ -114,6 +115,7 @@ fn a_failing_model() {
         (Some(Notice::ModelUnreachable {}), Some("inc42"))
     );
     assert_eq!((answer.open_steps.len(), play.state().budget.steps.used), (3, 3));
+    assert_eq!(play.state().error.as_deref(), Some("HTTP 500"));
 }
 
 /// M-5: whatever a provider's client lets through of an answer is kept whole with the turn.

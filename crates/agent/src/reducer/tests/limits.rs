@@ -173,6 +173,7 @@ fn time_runs_out_in_a_call() {
     play.calls("plan", three_steps()).approves();
     let cut_off = |millis| Input::ModelFailed {
         notice: Notice::ModelTimeout {},
+        error: "HTTP 500".into(),
         incident: "inc1".into(),
         millis,
     };
@@ -292,6 +293,7 @@ fn a_silent_last_call_is_honest() {
         .says("hm");
     play.feed(Input::ModelFailed {
         notice: Notice::ModelTimeout {},
+        error: "HTTP 500".into(),
         incident: "inc1".into(),
         millis: 30_000,
     });

@@ -3,6 +3,7 @@
 mod invariants;
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -110,6 +111,16 @@ impl Play {
             chat: "oc_1",
             prompts: &PROMPTS,
         }
+    }
+
+    /// Time passes without a step.
+    pub(super) fn wait(&mut self, span: Duration) -> &mut Self {
+        self.now = Millis(self.now).plus(span).0;
+        self
+    }
+
+    pub(super) fn now(&self) -> Millis {
+        Millis(self.now)
     }
 
     /// One step. A twin that went through JSON takes the same step and must do the same (replay).

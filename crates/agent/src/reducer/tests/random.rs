@@ -1,11 +1,13 @@
 //! Random play: whatever model, tools and people do, the invariants of `play.rs` hold and nothing panics.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::play::{Play, ok, plan, three_steps};
 use crate::domain::{ActionStatus, ApprovalMode, DecisionKind, Mode, Notice, Policy, Reflection, Role, ToolCall, ToolResult, TurnReason};
-use crate::reducer::{CallOutcome, Input, ModelReply, Next, RowVerdict, progress, view};
+use crate::reducer::{CallOutcome, FailedTry, Input, ModelReply, Next, RowVerdict, progress, view};
 
 const DECISIONS: [DecisionKind; 6] = [
     DecisionKind::Approve,
@@ -157,9 +159,19 @@ fn input(play: &Play, bytes: &[u8]) -> Input {
         },
         1 => Input::Undeliverable,
         2 | 3 => Input::Steer("<mailbox> more".into()),
+        4 if bytes[1] < 60 => Input::ModelAway(FailedTry {
+            wait: bytes[1].is_multiple_of(3).then(|| Duration::from_secs(u64::from(bytes[2]))),
+            patience: Duration::from_secs(u64::from(bytes[3])),
+            error: "HTTP 503".into(),
+            incident: "i".into(),
+            millis: 5,
+            tokens: 5,
+        }),
+        4 if bytes[1] < 90 => Input::Tick,
         4 => Input::Start,
         5 => Input::ModelFailed {
             notice: Notice::ModelTimeout {},
+            error: "HTTP 500".into(),
             incident: "i".into(),
             millis: 5,
         },
@@ -167,7 +179,7 @@ fn input(play: &Play, bytes: &[u8]) -> Input {
         7 => decided(play, &bytes[1..]),
         8 => results(&["c0".into(), "ghost".into()], &bytes[1..]),
         _ => match &play.state().next {
-            Next::Start | Next::Nothing => Input::Start,
+            Next::Start | Next::GoOn | Next::Nothing => Input::Start,
             Next::CallModel { .. } => reply(&bytes[1..]),
             Next::RunTools { calls } if bytes[1].is_multiple_of(7) => Input::Outdated {
                 call_id: calls[0].clone(),
@@ -182,8 +194,8 @@ fn input(play: &Play, bytes: &[u8]) -> Input {
 fn fits(input: &Input, play: &Play) -> bool {
     let next = &play.state().next;
     match input {
-        Input::Start => *next == Next::Start,
-        Input::Reply(_) | Input::ModelFailed { .. } => matches!(next, Next::CallModel { .. }),
+        Input::Start => matches!(next, Next::Start | Next::GoOn),
+        Input::Reply(_) | Input::ModelFailed { .. } | Input::ModelAway(_) | Input::Tick => matches!(next, Next::CallModel { .. }),
         Input::ToolResults { .. } | Input::Outdated { .. } => matches!(next, Next::RunTools { .. }),
         Input::Decided { .. } | Input::Undeliverable => *next == Next::Wait,
         Input::Steer(_) | Input::Cancel { .. } | Input::Edited | Input::HookFailed { .. } | Input::Crashed { .. } => *next != Next::Nothing,

@@ -17,6 +17,7 @@ impl Builder<'_> {
         let mut parts: Vec<Part<'a>> = self.why(card.copy.as_deref(), &card.requester, open).into_iter().collect();
         parts.extend(self.plan_body(card, asks.intro));
         parts.extend(self.left_out(card));
+        parts.extend(self.outage(card.outage_until));
         if let CardState::Open { votes } = card.state {
             parts.extend(self.plan_rules(card, votes));
             parts.extend(lines("waits", asks.waits));

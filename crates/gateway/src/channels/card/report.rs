@@ -5,7 +5,7 @@ use serde_json::json;
 use super::build::Builder;
 use super::{Answer, ButtonStyle, Card, CardLine, FeedbackButtons, Head, Part, Span, Tone, ours};
 use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
-use countersign_agent::domain::{self, ProgressView};
+use countersign_agent::domain::{self, Millis, ProgressView};
 
 impl Builder<'_> {
     pub(super) fn progress<'a>(&self, view: &'a ProgressView) -> Card<'a> {
@@ -27,6 +27,7 @@ impl Builder<'_> {
         if !view.steps.is_empty() {
             parts.push(self.steps(&view.steps, true));
         }
+        parts.extend(self.outage(view.outage_until));
         let why = view.end.and_then(|end| end_text(self.words.templates, self.words.locale, end));
         parts.extend(why.map(|why| Part::Lines("settled", vec![ours(&why)])));
         Card {
@@ -46,6 +47,15 @@ impl Builder<'_> {
             parts,
             ..Card::default()
         }
+    }
+
+    /// The model's server is away, and is tried until then.
+    pub(super) fn outage(&self, until: Option<Millis>) -> Option<Part<'static>> {
+        let until = vec![Span::Time(until?)];
+        Some(Part::Lines(
+            "outage",
+            vec![self.around("⏳ ", "progress.outage", json!({}), "until", until)],
+        ))
     }
 
     /// Words of the model on their own: the earlier parts of a long answer.
@@ -70,6 +80,10 @@ impl Builder<'_> {
             let button = |label| self.button(label, ButtonStyle::Plain, None);
             let (up, down) = (button("answer.up"), button("answer.down"));
             more.push(Part::Feedback(turn, FeedbackButtons { up, down }));
+        }
+        if let Some(turn) = answer.again.as_ref().filter(|_| self.words.surface.is_chat_card()) {
+            more.push(Part::Lines("again", vec![ours(&self.word("answer.again_hint"))]));
+            more.push(Part::TryAgain(turn, self.button("answer.again", ButtonStyle::Primary, None)));
         }
         let mut foot = Vec::new();
         if let Some(incident) = &answer.incident {

@@ -114,8 +114,8 @@ impl Encoder<'_> {
                         ..AskView::default()
                     });
                 }
-                // The page has no buttons for it.
-                Part::Feedback(..) => (),
+                // The page has no buttons for them.
+                Part::TryAgain(..) | Part::Feedback(..) => (),
                 Part::Lines(name, lines) => self.lines(name, lines, &mut page.blocks),
                 Part::Steps(steps) => page.blocks.push(PageBlock::Steps {
                     items: step_lines(self.words.templates, self.words.locale, steps.steps, steps.marks),

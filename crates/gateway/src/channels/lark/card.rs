@@ -68,6 +68,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::FeedbackNoted {}
         | Notice::VoteRecorded { .. }
         | Notice::AskingAgain { .. }
+        | Notice::TryingAgain { .. }
         | Notice::AllowedHere { .. }
         | Notice::StandingRevoked { .. }
         | Notice::Done {} => "success",
@@ -80,6 +81,8 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::Expired { .. }
         | Notice::AskedBefore { .. }
         | Notice::TooOldToAsk {}
+        | Notice::TriedBefore {}
+        | Notice::TooOldToTry {}
         | Notice::NoReviews {}
         | Notice::ReviewExpired { .. }
         | Notice::Superseded {}
@@ -116,6 +119,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         | Notice::FilesSeen {}
         | Notice::Reminder { .. }
         | Notice::Escalated { .. }
+        | Notice::ModelAway { .. }
         | Notice::Cancelled {}
         | Notice::Rejected {}
         | Notice::NothingToStop {}
@@ -173,6 +177,10 @@ fn part(part: &Part<'_>) -> Vec<Value> {
         Part::AskAgain(gate, asked) => {
             let value = json!({"action": "ask_again", "review_id": gate});
             vec![parts::row("buttons", vec![button("btn_again", asked, &value)])]
+        }
+        Part::TryAgain(turn, asked) => {
+            let value = json!({"action": "try_again", "turn_id": turn});
+            vec![parts::row("buttons", vec![button("btn_try_again", asked, &value)])]
         }
         Part::Feedback(turn, FeedbackButtons { up, down }) => {
             let small = |id: &str, pressed: &Button, verb: &str| {

@@ -57,6 +57,7 @@ pub(super) fn read_click(action: &CardAction<'_>, card: Option<String>) -> Resul
     let verb = match (string(value.action).as_deref(), &target) {
         (Some("feedback_up"), Some(ClickTarget::Turn(_))) => ClickVerb::Feedback(FeedbackValue::Up),
         (Some("feedback_down"), Some(ClickTarget::Turn(_))) => ClickVerb::Feedback(FeedbackValue::Down),
+        (Some("try_again"), Some(ClickTarget::Turn(_))) => ClickVerb::TryAgain,
         (_, Some(ClickTarget::Turn(_))) => ClickVerb::Unknown,
         (Some("approve"), Some(_)) => ClickVerb::Approve,
         (Some("approve_always"), Some(ClickTarget::Action(_))) => ClickVerb::ApproveAlways,
@@ -142,6 +143,16 @@ mod tests {
         }
         let action = click(r#"{"value":{"action":"reject","action_id":"act_1","review_id":null}}"#);
         assert_eq!(action, Ok(on(ClickVerb::Reject, ClickTarget::Action(ActionId::new("act_1")))));
+    }
+
+    /// interface §10 M: the button under a task that ended names its turn.
+    #[test]
+    fn the_button_that_tries_again() {
+        let read = click(r#"{"value":{"action":"try_again","turn_id":"turn_1"}}"#);
+        assert_eq!(read, Ok(on(ClickVerb::TryAgain, ClickTarget::Turn(TurnId::new("turn_1")))));
+        assert!(click(r#"{"value":{"action":"try_again","turn_id":"rv_1"}}"#).is_err());
+        let gate = click(r#"{"value":{"action":"try_again","review_id":"rv_1"}}"#);
+        assert_eq!(gate, Ok(on(ClickVerb::Unknown, ClickTarget::Gate(GateId::new("rv_1")))));
     }
 
     /// interface §9 I: the pair under an answer names its turn, and nothing else has such a verb.

@@ -157,6 +157,7 @@ impl Encoder<'_> {
                 BlockSet::All => vec![parts::feedback(turn, buttons)],
                 BlockSet::Common | BlockSet::Home => Vec::new(),
             },
+            Part::TryAgain(turn, asked) => vec![parts::actions("buttons", &[parts::button("turn_try_again", turn.as_str(), asked)])],
             Part::AskAgain(gate, asked) => vec![parts::actions("buttons", &[parts::button("plan_ask_again", gate.as_str(), asked)])],
         }
     }

@@ -96,7 +96,9 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
     } else {
         match meaning(&action_id, button.value)? {
             // A card on the Home tab has no such button.
-            (ClickVerb::KeepSteps | ClickVerb::AskAgain | ClickVerb::Feedback(_), _) if conversation.chat.is_empty() => {
+            (ClickVerb::KeepSteps | ClickVerb::AskAgain | ClickVerb::TryAgain | ClickVerb::Feedback(_), _)
+                if conversation.chat.is_empty() =>
+            {
                 (ClickVerb::Unknown, None)
             }
             known => known,
@@ -141,6 +143,10 @@ fn at_home(team: Option<String>, (_, teams): &(String, Vec<String>)) -> Result<C
 fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<ClickTarget>), Refusal> {
     if action_id == FEEDBACK {
         return of_an_answer(value.as_deref().unwrap_or_default()).map_err(Refusal::Bad);
+    }
+    if action_id == "turn_try_again" {
+        let turn = value.map(|turn| answered_turn(&turn)).transpose().map_err(Refusal::Bad)?;
+        return Ok((ClickVerb::TryAgain, turn));
     }
     let verb = match action_id {
         "plan_approve" | "action_approve" => ClickVerb::Approve,

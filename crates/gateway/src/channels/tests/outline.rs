@@ -83,6 +83,10 @@ impl Outline {
                 self.row("asks again about", gate.as_str());
                 self.button("again", again);
             }
+            Part::TryAgain(turn, again) => {
+                self.row("tries again", turn.as_str());
+                self.button("again", again);
+            }
             Part::Feedback(turn, FeedbackButtons { up, down }) => {
                 self.row("feedback on", turn.as_str());
                 self.button("up", up);

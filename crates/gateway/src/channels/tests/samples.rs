@@ -384,5 +384,12 @@ fn asks() -> Samples {
             "the button after a review expired",
             of(vec![Part::AskAgain(kept(GateId::new("rv_1")), again)]),
         ),
+        (
+            "the button after the model was away",
+            of(vec![Part::TryAgain(
+                kept(TurnId::new("turn_1")),
+                button("Try again", ButtonStyle::Primary, None),
+            )]),
+        ),
     ]
 }

@@ -63,7 +63,7 @@ fn secrets_from_files() {
         &[
             "env COUNTERSIGN__CHANNELS__CONSOLE__TOKEN_FILE: channels.console.token: COUNTERSIGN__CHANNELS__CONSOLE__TOKEN is set too: keep one of them",
             "env COUNTERSIGN__MODEL__API_KEY_FILE: model.api_key: \"/no/such/file\" cannot be read: No such file or directory (os error 2)",
-            "env COUNTERSIGN__MODEL__NAME_FILE: unknown key, allowed there: provider, base_url, name, api_key, timeout_seconds, parallel_tool_calls, max_output_tokens, vision",
+            "env COUNTERSIGN__MODEL__NAME_FILE: unknown key, allowed there: provider, base_url, name, api_key, timeout_seconds, parallel_tool_calls, max_output_tokens, retry_minutes, vision",
         ],
     );
 }

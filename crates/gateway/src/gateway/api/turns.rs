@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use countersign_agent::domain::TurnId;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -83,9 +83,9 @@ pub(in crate::gateway) async fn events(
     ))
 }
 
-/// Body of a cancellation.
+/// Body of a request that only says in whose name it is made.
 #[derive(Debug, Deserialize)]
-pub(in crate::gateway) struct Cancellation {
+pub(in crate::gateway) struct InTheNameOf {
     user_id: String,
 }
 
@@ -97,7 +97,7 @@ pub(in crate::gateway) async fn cancel(
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {
-    let Cancellation { user_id } = body(&gateway, &headers, raw).await?;
+    let InTheNameOf { user_id } = body(&gateway, &headers, raw).await?;
     check_id("user_id", &user_id)?;
     gateway
         .conversations
@@ -106,6 +106,23 @@ pub(in crate::gateway) async fn cancel(
     let mut session = gateway.ledger.read().await?;
     let row = find(&mut session, &id).await?;
     Ok(Json(full(&gateway, &mut session, &row).await?))
+}
+
+/// `POST /turns/{id}/retry` → 202 with the id of the turn that goes on; it begins when its lane comes to it.
+pub(in crate::gateway) async fn retry(
+    State(gateway): State<Gateway>,
+    Id(id): Id,
+    Params(NoParams {}): Params<NoParams>,
+    headers: HeaderMap,
+    raw: Body,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let InTheNameOf { user_id } = body(&gateway, &headers, raw).await?;
+    check_id("user_id", &user_id)?;
+    let turn = gateway
+        .conversations
+        .try_again(&TurnId::new(id), &user_id, &principal(&gateway))
+        .await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "turn_id": turn }))))
 }
 
 async fn find(session: &mut Read, id: &str) -> Result<TurnRow, ApiError> {
@@ -124,7 +141,9 @@ async fn summary(session: &mut Read, row: &TurnRow, details: &Details) -> Result
         Some(id) => session.gate(id).await?.map(|record| record.gate),
         None => None,
     };
-    Ok(views::turn(row, &details.budget, gate.as_ref()))
+    let mut view = views::turn(row, &details.budget, gate.as_ref());
+    view["error"] = json!(details.error);
+    Ok(view)
 }
 
 async fn full(gateway: &Gateway, session: &mut Read, row: &TurnRow) -> Result<Value, ApiError> {

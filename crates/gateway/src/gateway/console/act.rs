@@ -253,7 +253,9 @@ fn refused(
             goal: String::new(),
             again: false,
         },
-        DecideError::Invalid(_) | DecideError::NotEditable(_) | DecideError::Store(_) => return Err(error.into()),
+        DecideError::Invalid(_) | DecideError::NotAgain(_) | DecideError::NotEditable(_) | DecideError::Store(_) => {
+            return Err(error.into());
+        }
     })
 }
 

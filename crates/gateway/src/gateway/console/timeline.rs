@@ -67,6 +67,8 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
             scene.say("console.event.decided", json!({ "by": by, "api": api, "kind": kind }))
         }
         Event::Reminded { .. } => word("console.event.reminded"),
+        Event::ModelAway { .. } => word("console.event.model_away"),
+        Event::ModelBack {} => word("console.event.model_back"),
         Event::Escalated { to, .. } => {
             let to: Vec<String> = to.iter().map(|id| scene.name(channel, id)).collect();
             scene.say(

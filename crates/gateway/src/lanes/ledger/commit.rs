@@ -451,6 +451,7 @@ mod tests {
             group: true,
             demo: false,
             feedback: None,
+            again: None,
             at: Millis(1),
         })
     }

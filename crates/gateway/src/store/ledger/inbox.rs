@@ -180,8 +180,10 @@ impl Read {
         let chat = keys::chat_key(conversation);
         for row in &rows {
             let row = read_row(row)?;
-            if matches!(row.inbound.body, InboundBody::Message(_) | InboundBody::Again { .. })
-                && row.inbound.body.message_id() == Some(message_id)
+            if matches!(
+                row.inbound.body,
+                InboundBody::Message(_) | InboundBody::Again { .. } | InboundBody::TryAgain { .. }
+            ) && row.inbound.body.message_id() == Some(message_id)
                 && keys::chat_key(&row.inbound.conversation) == chat
             {
                 return Ok(Some(row));

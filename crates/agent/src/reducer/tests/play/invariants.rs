@@ -28,7 +28,7 @@ impl Play {
                 assert_paired(&self.turn.log);
                 assert!(state.status.is_final() && state.reason.is_some() && state.gate.is_none());
             }
-            Next::Start => assert_eq!(state.status, TurnStatus::Queued),
+            Next::Start | Next::GoOn => assert_eq!(state.status, TurnStatus::Queued),
         }
         let limit = state.budget.steps.limit;
         assert!(
