@@ -16,7 +16,7 @@ async fn soon(servers: &Servers, name: &str) -> Result<String, ToolError> {
     answered.await.expect("an answer at once").map(|output| output.text)
 }
 
-/// Issue M, theme B, F2, F6, N2: whatever shape a result has, the call was carried out; an error is none; a line that cannot be read ends the call that it
+/// interface §10 M, F2, F6, N2: whatever shape a result has, the call was carried out; an error is none; a line that cannot be read ends the call that it
 /// names at once.
 #[tokio::test]
 async fn answers_of_any_shape_end_their_calls() {
@@ -87,7 +87,7 @@ async fn answers_of_any_shape_end_their_calls() {
 const NAMELESS: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}"#;
 const LOST: &str = r#"{"jsonrpc":"2.0","id":$ID,"error":{"code":-32001,"message":"Session not found"}}"#;
 
-/// Issue M, theme B, F7 and F15 of the peers: however a server says that it does not know our session, nothing was carried out; there is another session
+/// F-T3: however a server says that it does not know our session, nothing was carried out; there is another session
 /// at once, and the call is sent over it, once.
 #[tokio::test]
 async fn a_forgotten_session_is_begun_anew() {
@@ -111,7 +111,7 @@ async fn a_forgotten_session_is_begun_anew() {
     }
 }
 
-/// Issue M, theme B, F7: a server that never knows our session is asked twice, and no more.
+/// interface §10 M, F7: a server that never knows our session is asked twice, and no more.
 #[tokio::test]
 async fn a_session_that_does_not_last_is_told() {
     let played = Played::new(&["note"]);
@@ -128,7 +128,7 @@ async fn a_session_that_does_not_last_is_told() {
     servers.stop().await;
 }
 
-/// Issue M, theme B, F7: a status below 500 is no unknown outcome; a server that has no time is asked once more; the connection stays.
+/// interface §10 M, F7: a status below 500 is no unknown outcome; a server that has no time is asked once more; the connection stays.
 #[tokio::test]
 async fn a_refused_request_was_not_carried_out() {
     let played = Played::new(&["note"]);
@@ -182,7 +182,7 @@ async fn a_refused_request_was_not_carried_out() {
     servers.stop().await;
 }
 
-/// Issue M, theme B, F15: a list ends where it brings nothing new, and what is there counts.
+/// interface §10 M, F15: a list ends where it brings nothing new, and what is there counts.
 #[tokio::test]
 async fn a_list_without_end_ends() {
     for (how, tools, pages) in [("empty", 3, 2), ("same", 3, 2), ("endless", 64, 64)] {
@@ -195,7 +195,7 @@ async fn a_list_without_end_ends() {
     }
 }
 
-/// Issue M, theme B, F5 of the peers: a server that speaks 2026-07-28 alone is spoken to so, over both transports; every request says what it must.
+/// interface §10 M, F5 of the peers: a server that speaks 2026-07-28 alone is spoken to so, over both transports; every request says what it must.
 #[tokio::test]
 async fn a_server_of_the_newest_version_is_spoken_to() {
     for by_http in [false, true] {
@@ -222,7 +222,7 @@ async fn a_server_of_the_newest_version_is_spoken_to() {
     }
 }
 
-/// Issue M, theme B, F5 of the peers: a server that names its version in place of choosing it is offered that.
+/// interface §10 M, F5 of the peers: a server that names its version in place of choosing it is offered that.
 #[tokio::test]
 async fn a_server_that_names_its_version_gets_it() {
     for by_http in [false, true] {
@@ -238,7 +238,7 @@ async fn a_server_that_names_its_version_gets_it() {
     }
 }
 
-/// Issue M, theme B, F11 of the peers: what a child said before it ended, and a status, are told to the admin, without our secrets.
+/// interface §10 M, F11 of the peers: what a child said before it ended, and a status, are told to the admin, without our secrets.
 #[tokio::test]
 async fn last_words_and_statuses_are_told() {
     let played = Played::new(&["echo"]);
@@ -268,7 +268,7 @@ async fn last_words_and_statuses_are_told() {
     assert_eq!(why, "its address does not answer as an MCP server does (HTTP 404)");
 }
 
-/// Issue M, theme B, F1: what cannot be offered is left out, and the server's row says which tools and why; the others are offered in a form that providers
+/// interface §10 M, F1: what cannot be offered is left out, and the server's row says which tools and why; the others are offered in a form that providers
 /// take, and the server gets the arguments as they are.
 #[tokio::test]
 async fn a_row_says_what_is_left_out() {
@@ -302,7 +302,7 @@ async fn a_row_says_what_is_left_out() {
     servers.stop().await;
 }
 
-/// Issue M, theme B, N2: a list that would fill the memory is refused before it is read, and the server is none that is offered.
+/// interface §10 M, N2: a list that would fill the memory is refused before it is read, and the server is none that is offered.
 #[tokio::test]
 async fn a_list_of_too_many_values_is_refused() {
     let played = Played::new(&["echo"]);

@@ -159,7 +159,7 @@ async fn a_read_that_nobody_answered_is_a_failed_read() {
     world.end().await;
 }
 
-/// Issue M, theme B, F15 of the peers: a session that is forgotten while a card waits costs no second approval: the call was never taken, and is sent over the next one.
+/// interface §10 M, F15 of the peers: a session that is forgotten while a card waits costs no second approval: the call was never taken, and is sent over the next one.
 #[tokio::test]
 async fn an_approval_outlives_the_session() {
     let played = Played::new(&["note"]);

@@ -158,7 +158,7 @@ mod tests {
         );
     }
 
-    /// Issue M, theme B, F2: a result of any shape is the result of a call that was carried out.
+    /// interface §10 M, F2: a result of any shape is the result of a call that was carried out.
     #[test]
     fn results_of_any_shape_are_told() {
         for (result, words) in [

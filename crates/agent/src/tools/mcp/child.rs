@@ -213,7 +213,7 @@ fn inherited() -> Vec<(&'static str, OsString)> {
 mod tests {
     use super::*;
 
-    /// Issue M, theme B, F11 of the peers: last words hold no value of a variable: not one of several lines, nor the beginning of a long one.
+    /// interface §10 M, F11 of the peers: last words hold no value of a variable: not one of several lines, nor the beginning of a long one.
     #[test]
     fn last_words_hold_no_secrets() {
         let long = "k".repeat(2 * MAX_LOG_LINE);

@@ -313,7 +313,7 @@ mod tests {
         Value::Object(fit(&schema))
     }
 
-    /// Issue M, theme B, F1: what a provider refuses at the top of a schema is moved away; the arguments of all branches are there.
+    /// interface §10 M, F1: what a provider refuses at the top of a schema is moved away; the arguments of all branches are there.
     #[test]
     fn the_top_is_a_plain_object() {
         for combinator in ["oneOf", "anyOf", "allOf"] {
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Issue M, theme B, F1: so is what a provider refuses anywhere inside.
+    /// interface §10 M, F1: so is what a provider refuses anywhere inside.
     #[test]
     fn every_part_is_one_that_providers_take() {
         for (from, to) in [

@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// Issue M, theme B, protocol 2026-07-28: marked arguments go into headers, wherever they stand, in a form that a header can hold.
+    /// interface §10 M, protocol 2026-07-28: marked arguments go into headers, wherever they stand, in a form that a header can hold.
     #[test]
     fn marked_arguments_are_sent_in_headers() {
         let schema = json!({"properties": {

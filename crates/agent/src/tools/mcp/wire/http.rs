@@ -329,7 +329,7 @@ mod tests {
 
     use super::*;
 
-    /// Issue M, theme B, F7: a call waits as long as its server says, within its own time, and no longer than somebody waits for it. Nothing
+    /// interface §10 M, F7: a call waits as long as its server says, within its own time, and no longer than somebody waits for it. Nothing
     /// else waits long.
     #[tokio::test(start_paused = true)]
     async fn a_call_waits_as_long_as_its_server_says() {

@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Issue M, theme B, F2 and F6: a result is one whatever its shape; beside an error it does not count; an error may have any code and no message.
+    /// interface §10 M, F2 and F6: a result is one whatever its shape; beside an error it does not count; an error may have any code and no message.
     #[test]
     fn answers_of_any_shape_are_read() {
         let ok = |text: &str| Ok(text.to_owned());
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Issue M, theme B, F6: a text that is no JSON answers the request that it names, and no other.
+    /// interface §10 M, F6: a text that is no JSON answers the request that it names, and no other.
     #[test]
     fn what_cannot_be_read_answers_the_request_that_it_names() {
         let unreadable = Ok(String::from("unreadable: it is no JSON"));
@@ -332,7 +332,7 @@ mod tests {
         }
     }
 
-    /// Issue M, theme B, F7: words about a lost session are known, and other words are not taken for them.
+    /// interface §10 M, F7: words about a lost session are known, and other words are not taken for them.
     #[test]
     fn a_lost_session_is_known_by_its_words() {
         let said = |words: &str| {
