@@ -1,10 +1,12 @@
 //! Around a card's delivery: the platform has it, and we do not know yet.
 
-use countersign_playground::Fault;
+use countersign_playground::{Fault, Posted};
 
+use crate::support::fake_model::say;
+use crate::support::people::reply;
 use crate::support::platform::{On, on_both};
 use crate::support::quiet::quiet;
-use crate::support::scripts::reporter;
+use crate::support::scripts::{clarified, finished, in_order, planned, reporter, writes};
 use crate::support::world::{GROUP, To, World};
 
 on_both! {
@@ -116,6 +118,60 @@ async fn a_refused_card_becomes_text_and_can_be_answered(on: On) {
         .await;
     world.hears(on.chat("c1"), "全部完成").await;
     world.end().await;
+}
+
+/// attacks-2 N5: a long plan whose blocks are refused goes over several messages, the calls that the OK covers first; then the OK counts.
+#[tokio::test]
+async fn a_long_plan_as_text_shows_all_that_the_ok_covers() {
+    let world = refused_on_slack("一步".repeat(300)).await;
+    let (c, u) = (On::Slack.chat("c1"), On::Slack.user("u1"));
+    let last = world.hears(c, "请回复 *OK* 继续").await;
+    let all: Vec<String> = world.chat.snapshot().in_chat(c).map(Posted::words).collect();
+    assert!((2..=4).contains(&all.len()), "{all:?}");
+    let first = all[0].lines().nth(1).unwrap();
+    assert!(first.contains("会直接执行") && first.contains("made.md"), "{}", all[0]);
+    world.say(u, c, "OK", reply(&last.id)).await;
+    world.hears(c, "写好了").await;
+    assert!(world.file("made.md").is_some());
+    world.end().await;
+}
+
+/// attacks-2 N5: of a plan that four messages do not hold nobody saw all. No word approves it; the API shows it and does.
+#[tokio::test]
+async fn no_word_approves_a_plan_whose_text_was_cut() {
+    let world = refused_on_slack("<".repeat(430)).await;
+    let (c, u) = (On::Slack.chat("c1"), On::Slack.user("u1"));
+    let last = world.hears(c, "回复 OK 不算批准").await;
+    assert_eq!(world.chat.snapshot().in_chat(c).count(), 4);
+    world.say(u, c, "OK", reply(&last.id)).await;
+    world.hears(c, "回复 OK 不算数").await;
+    assert_eq!(world.file("made.md"), None);
+    let review = world.api.review_in(c).await;
+    assert_eq!(review["status"], "pending");
+    assert_eq!(world.api.decide(&review, "approve", u).await.0, 200);
+    world.hears(c, "写好了").await;
+    assert!(world.file("made.md").is_some());
+    world.end().await;
+}
+
+/// A plan of eight steps with this text, whose blocks Slack refuses.
+async fn refused_on_slack(step: String) -> World {
+    let script = move |request: &serde_json::Value| {
+        let steps: Vec<_> = (0..8).map(|at| format!("{at}{step}")).collect();
+        let mut steps: Vec<(&str, &[&str])> = steps.iter().map(|step| (step.as_str(), &[][..])).collect();
+        steps.push(("写", &["write_file made.md"]));
+        in_order(vec![
+            planned("长计划", &steps),
+            clarified(),
+            writes(&["made.md"]),
+            finished(),
+            say("写好了"),
+        ])(request)
+    };
+    let world = World::start_on(On::Slack, &[], script).await;
+    world.chat.fault("reply", Fault::Error("invalid_blocks"));
+    world.say(On::Slack.user("u1"), On::Slack.chat("c1"), "写", GROUP).await;
+    world
 }
 
 /// How the platform's plain text spells the prompt's bold word.

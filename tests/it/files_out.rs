@@ -77,7 +77,7 @@ async fn a_declared_file_is_sent_after_the_ok(on: On) {
     world.say(u, c, "发送", GROUP).await;
     let card = world.plan_card(c).await;
     assert!(
-        card.words().contains("确认后会直接执行：发送 report.csv（1 次）"),
+        card.words().contains("确认后会直接执行：发送 `\"report.csv\"`（1 次）"),
         "{}",
         card.words()
     );

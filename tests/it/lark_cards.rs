@@ -153,7 +153,7 @@ fn buttons_carry_the_contract() {
             assert_eq!(values(content), [json!({"action": "try_again", "turn_id": "turn_1"})]);
             continue;
         }
-        if ["answer", "answer_empty"].contains(name) {
+        if ["answer", "answer_empty", "answer_undone"].contains(name) {
             let said = |action: &str| json!({"action": action, "turn_id": "turn_1"});
             assert_eq!(values(content), [said("feedback_up"), said("feedback_down")]);
             continue;
@@ -271,6 +271,7 @@ fn cards_fit_whatever_they_hold() {
         ttl_ms: 1,
         state,
         copy: None,
+        cut: false,
     };
     let contents = [
         Outbound::PlanCard(plan(open.clone())),
@@ -283,6 +284,7 @@ fn cards_fit_whatever_they_hold() {
             finished: false,
             outage_until: None,
             end: Some(PlanEnd::Early(TurnReason::Cancelled)),
+            undone: Vec::new(),
         }),
         Outbound::Answer(Answer {
             open_steps: many.clone(),
@@ -378,7 +380,7 @@ proptest! {
             ..plan(state)
         });
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
-        let approval = Outbound::ApprovalCard(ApprovalCard { away: Vec::new(), gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state: closed.clone(), copy: None });
+        let approval = Outbound::ApprovalCard(ApprovalCard { away: Vec::new(), gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state: closed.clone(), copy: None, cut: false });
         let question = Outbound::QuestionCard(QuestionCard { away: Vec::new(), gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], granted: vec![grant(&text, &text, &text).call], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         for (content, trusted, moments) in

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::handshake::actions::{WRITE, actions, tool_words};
 use crate::support::api::eventually;
 use crate::support::fake_model::{call, say};
+use crate::support::people::reply;
 use crate::support::platform::{On, on_either};
 use crate::support::quiet::stored;
 use crate::support::scripts::{clarified, finished, in_order, planned, reads, writes};
@@ -20,6 +21,9 @@ on_either! {
     a_destructive_call_is_allowed_by_its_full_name_alone,
     a_rule_says_whom_its_calls_ask,
     a_rule_holds_in_its_chats,
+    a_card_asks_those_whom_a_rule_names,
+    two_rules_that_ask_different_people_leave_nobody,
+    what_was_rejected_is_told_below_the_answer,
 }
 
 /// The words to the model about a denied call.
@@ -89,7 +93,7 @@ async fn deny_beats_an_approval_that_was_given_before_it(on: On) {
             .then_some(())
     })
     .await;
-    world.say(u, c, "同意", crate::support::people::reply(&card.id)).await;
+    world.say(u, c, "同意", reply(&card.id)).await;
     world.hears(c, "好了").await;
     assert_eq!((world.file("a.md"), world.file("b.md").is_some()), (None, true));
     let denied = actions(&world, "rejected").await;
@@ -220,5 +224,134 @@ async fn a_rule_says_whom_its_calls_ask(on: On) {
     world.press(chief, c, &card, &press, None).await;
     world.hears(c, "好了").await;
     assert!(world.file("hr/pay.md").is_some() && world.file("a.md").is_some());
+    world.end().await;
+}
+
+/// outside A 1: the head of the card, and the refusal of a word, name the people of the rule.
+async fn a_card_asks_those_whom_a_rule_names(on: On) {
+    let (c, u, boss) = (on.chat("c1"), on.user("u1"), on.user("boss"));
+    let rules = format!("[{{tool: write_file, then: ask, approvers: [{boss}]}}]");
+    let script = in_order(vec![writes(&["a.md"]), say("好了")]);
+    let world = World::start_on(on, &[("RULES", &rules)], script).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    let words = card.words();
+    assert!(words.contains(&format!("{} 请批准", on.at(boss))), "{words}");
+    assert!(!words.contains("需要你批准"), "{words}");
+    world.say(u, c, "OK", reply(&card.id)).await;
+    let refused = world.hears(c, "可以决定这件事").await;
+    assert!(
+        refused.words().contains(boss) && !refused.words().contains(&format!("只有 {}", on.at(u))),
+        "{}",
+        refused.words()
+    );
+    assert_eq!(world.file("a.md"), None);
+    world.tap(boss, c, &card, "approve", None).await;
+    world.hears(c, "好了").await;
+    assert!(world.file("a.md").is_some());
+    world.end().await;
+}
+
+/// outside A 4: a call that nobody can approve says so, to everybody who tries; rejecting it goes.
+async fn two_rules_that_ask_different_people_leave_nobody(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let (boss, vice) = (on.user("boss"), on.user("vice"));
+    let rules = format!("[{{tool: write_file, then: ask, approvers: [{boss}]}}, {{tool: '*_file', then: ask, approvers: [{vice}]}}]");
+    let script = in_order(vec![writes(&["a.md"]), say("好了")]);
+    let world = World::start_on(on, &[("RULES", &rules)], script).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    let words = card.words();
+    assert!(words.contains("没有人能批准") && !words.contains("只有"), "{words}");
+    world.say(boss, c, "OK", reply(&card.id)).await;
+    world.hears(c, "没有人能批准这个操作").await;
+    world.tap(u, c, &card, "reject", None).await;
+    world.hears(c, "好了").await;
+    assert_eq!(world.file("a.md"), None);
+    world.end().await;
+}
+
+/// ux A5: whatever the model says, the answer has a line of ours on what was not carried out, and the plan's card counts it.
+async fn what_was_rejected_is_told_below_the_answer(on: On) {
+    let (c, u) = (on.chat("c1"), on.user("u1"));
+    let rules = "[{tool: write_file, where: {path: b.md}, then: deny}]";
+    let script = in_order(vec![
+        planned("写", &[("写", &["list_files"])]),
+        clarified(),
+        writes(&["a.md", "b.md"]),
+        finished(),
+        say("都写好了"),
+    ]);
+    let world = World::start_on(on, &[("RULES", rules)], script).await;
+    world.say(u, c, "写", GROUP).await;
+    let plan = world.plan_card(c).await;
+    world.tap(u, c, &plan, "approve", None).await;
+    let card = world.card_titled(c, "操作确认").await;
+    world.tap(u, c, &card, "reject", None).await;
+    let answer = world.hears(c, "都写好了").await;
+    let words = answer.words();
+    assert!(
+        words.contains("未执行：") && words.contains("`\"a.md\"`（已拒绝）") && words.contains("`\"b.md\"`（规则不允许）"),
+        "{words}"
+    );
+    world.repainted(&plan, "1 个被拒绝，1 个被规则禁止").await;
+    world.end().await;
+}
+
+/// outside A 2: a rule about a path holds for every link that leads there.
+#[tokio::test]
+async fn a_rule_about_a_path_holds_behind_links() {
+    let read = |path: &str| ("read_file", json!({ "path": path }));
+    let looks = || {
+        call([
+            read("folder/a.txt"),
+            read("report.txt"),
+            ("list_files", json!({"path": "folder"})),
+            read("fine.txt"),
+        ])
+    };
+    for then in ["deny", "ask"] {
+        let rules = format!(
+            "[{{tool: '*_file', where: {{path: 'secrets/**'}}, then: {then}}}, {{tool: list_files, where: {{path: secrets}}, then: {then}}}]"
+        );
+        let world = World::start(&[("RULES", &rules)], in_order(vec![looks(), say("好了")])).await;
+        let workspace = world.folder.path().join("workspace");
+        std::fs::create_dir(workspace.join("secrets")).unwrap();
+        std::fs::write(workspace.join("secrets/a.txt"), "the secret\n").unwrap();
+        std::fs::write(workspace.join("real.txt"), "for everybody\n").unwrap();
+        for (link, to) in [("folder", "secrets"), ("report.txt", "secrets/a.txt"), ("fine.txt", "real.txt")] {
+            std::os::unix::fs::symlink(to, workspace.join(link)).unwrap();
+        }
+        world.say("ou_u1", "oc_c1", "看看", GROUP).await;
+        if then == "ask" {
+            let card = world.card_titled("oc_c1", "操作确认").await;
+            assert!(card.words().contains("secrets/a.txt"), "where it leads: {}", card.words());
+            world.say("ou_u1", "oc_c1", "OK", reply(&card.id)).await;
+        }
+        world.hears("oc_c1", "好了").await;
+        let words = tool_words(&world).await;
+        let secret = words.iter().filter(|word| word.contains("the secret")).count();
+        let forbidden = words.iter().filter(|word| word.contains(FORBIDDEN)).count();
+        assert_eq!((secret, forbidden), if then == "ask" { (2, 0) } else { (0, 3) }, "{words:?}");
+        assert!(words.iter().any(|word| word.contains("for everybody")), "{words:?}");
+        world.end().await;
+    }
+}
+
+/// attacks-2 N11: callers of the API choose the names of chats of the console. A rule of a platform's chat holds in none of them.
+#[tokio::test]
+async fn a_console_chat_that_is_named_like_another_has_none_of_its_rules() {
+    let rules = "[{tool: write_file, chats: [oc_ops, C0OPS, 'console:mine'], then: allow}]";
+    let world = World::start(&[("RULES", rules)], in_order(vec![writes(&["a.md"]), say("好了")])).await;
+    for chat in ["oc_ops", "C0OPS", "console:mine"] {
+        let request = json!({"chat_id": chat, "user_id": "mallory", "text": "写"});
+        assert_eq!(world.api.post("/api/v1/messages", &request).await.0, 202);
+        world.api.turn_in(chat, "paused").await;
+        assert_eq!(world.file("a.md"), None, "{chat}");
+    }
+    let request = json!({"chat_id": "mine", "user_id": "mallory", "text": "写"});
+    assert_eq!(world.api.post("/api/v1/messages", &request).await.0, 202);
+    world.api.turn_in("mine", "completed").await;
+    assert!(world.file("a.md").is_some());
     world.end().await;
 }

@@ -190,7 +190,7 @@ async fn the_stop_button_ends_the_persons_task_of_that_thread() {
     };
     let first = stop(u1, &roots[0]);
     world.push(&first).await;
-    world.hears(c, "不会再执行任何操作").await;
+    world.hears(c, "没有做任何改动").await;
     world.api.turn_in(c, "cancelled").await;
     world.caught_up().await;
     let posts = world.posts(c);

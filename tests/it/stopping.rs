@@ -98,7 +98,7 @@ async fn while_a_card_waits(on: On) {
     asks(&world, Script::new().message(planned("写", &[("写报告", &["write_file"])]))).await;
     world.plan_card(on.chat("c1")).await;
     stops(&world).await;
-    world.hears(on.chat("c1"), "不会再执行任何操作").await;
+    world.hears(on.chat("c1"), "没有做任何改动").await;
     world.end().await;
 }
 

@@ -312,6 +312,8 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
         outage_until: None,
         asked_again: None,
         copy: None,
+        cut: false,
+        undone: Vec::new(),
     })
 }
 

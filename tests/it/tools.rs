@@ -1,5 +1,7 @@
 //! The file tools: what they do inside the workspace, and that nothing leads out of it.
 
+mod links;
+
 use countersign_agent::tools::Reach;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

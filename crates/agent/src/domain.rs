@@ -29,6 +29,7 @@ pub mod handshake;
 mod policy;
 mod message;
 mod turn;
+mod undone;
 mod event;
 mod gathered;
 mod feedback;
@@ -40,7 +41,7 @@ pub(crate) mod json_size;
 
 pub use absence::Absence;
 pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
-pub use approvers::{Approvers, MOST_NAMED};
+pub use approvers::{Approvers, Deciders, MOST_NAMED};
 pub use attachment::{Attachment, AttachmentKind};
 pub use card_copy::CardCopy;
 pub use card_size::{on_one_card, plan_fits};
@@ -51,7 +52,7 @@ pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via,
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;
 pub use feedback::FeedbackValue;
-pub use foreign::{is_invisible, one_line, visible};
+pub use foreign::{is_invisible, json_in_code, one_line, visible};
 pub use gate::{FollowUp, Gate};
 pub use gate_kind::GateKind;
 pub use gathered::{ChatContext, ChatMessage, EarlierTask, FileOutcome, FileProblem, FileRef, Gathered, Picture, ReceivedFile};
@@ -75,3 +76,4 @@ pub use tool::{
     confirmation_of,
 };
 pub use turn::{Budget, Limit, Meter, SignalKind, TurnReason, TurnStatus};
+pub use undone::{UndoneCall, UndoneCount, UndoneReason};

@@ -41,7 +41,7 @@ pub use step::step;
 pub use stored::{SCHEMA_VERSION, StateError, read_state};
 pub use turn::{
     Approval, ApprovedCard, Beginning, Calls, Next, OpenGate, Outage, Replies, Review, ReviewOutcome, Showing, TodoList, Turn, TurnState,
-    WriteRecord, begin,
+    UndoneRecord, WriteRecord, begin,
 };
 
 use std::time::Duration;
@@ -58,6 +58,8 @@ pub struct ModelReply {
     pub text: String,
     /// Calls in order.
     pub calls: Vec<ToolCall>,
+    /// Of each call its arguments with paths as they are behind links, if that is another thing. What is missing counts as `None`.
+    pub behind_links: Vec<Option<serde_json::Value>>,
     /// Provider fields to send back with this message.
     pub raw: Option<serde_json::Value>,
     /// Tokens spent by this call.

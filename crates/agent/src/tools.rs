@@ -91,6 +91,12 @@ pub trait Tool: Send + Sync + fmt::Debug {
         Box::pin(std::future::ready(None))
     }
 
+    /// The arguments with every path as it is behind links, if that is another one. Rules look at both, and the stricter counts. [`Tool::run`] is
+    /// given these then, and follows no link any more ([`CallHandle::links_resolved`]).
+    fn behind_links<'a>(&'a self, _arguments: &'a Value) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// Does it recognise a call that it was running when its process died ([`CallHandle::action`]), so that it goes on where it was? Such a call
     /// is run again after a crash. Of the others nobody knows whether they ran, and a person is asked.
     fn resumes(&self) -> bool {
@@ -105,6 +111,8 @@ pub struct CallHandle {
     pub action: Option<ActionId>,
     /// What [`Tool::base`] said when the call was let through by a person. `None` when nobody was asked, or nothing is replaced.
     pub base: Option<String>,
+    /// Rules have looked at the paths in the arguments as they are behind links. A link that is met now was put there later, and is refused.
+    pub links_resolved: bool,
     /// Tells the call to end.
     pub halt: Halt,
 }

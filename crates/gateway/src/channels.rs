@@ -36,7 +36,7 @@ pub use slack::{
     form_errors, home_view, revise_form, slack_message,
 };
 pub use socket::{Dialer, Ending, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived, is_this_machine};
-pub use wording::{notice_people, notice_text};
+pub use wording::{notice_people, notice_text, undone_words};
 
 /// One thing to carry to a chat.
 #[derive(Clone, Debug)]
@@ -219,6 +219,11 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// names it. `None`: the message shall hold the card.
     fn keep_card<'a>(&'a self, _delivery: &'a Delivery) -> BoxFuture<'a, Option<String>> {
         Box::pin(std::future::ready(None))
+    }
+
+    /// Would `content` be cut if it went out as text? Then nobody was shown all of it, and nothing that is said there approves it.
+    fn cuts_text(&self, _content: &Outbound) -> bool {
+        false
     }
 
     /// How many deliveries are worth taking at a time.

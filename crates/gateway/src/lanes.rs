@@ -12,7 +12,7 @@ mod left_out;
 mod surroundings;
 
 pub use chat_tools::{ChatTools, ToolsOfChat};
-pub use inspect::{Details, ended_by_outage, plan_of, waits_for_model};
+pub use inspect::{Details, ended_by_outage, plan_of, undone_of, waits_for_model};
 pub use left_out::left_out;
 pub use runner::{ModelSource, Runner, RunnerParts};
 pub use send_file::{FileSender, SEND_FILE, send_file_spec};

@@ -33,7 +33,7 @@ async fn plain_forms_are_enough() {
     let review = world.api.review_in("demo").await;
     let page = shows(&world, "计划确认").await;
     for part in [
-        "确认后会直接执行：写入 report.md（1 次）",
+        "确认后会直接执行：写入 <code>&quot;report.md&quot;</code>（1 次）",
         "请回复 <strong>OK</strong> 继续",
         "name=\"decision\" value=\"revise\"",
     ] {

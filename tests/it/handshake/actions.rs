@@ -107,7 +107,7 @@ async fn a_declared_write_runs_after_the_ok_without_another_question(on: On) {
     world.say(u, c, "整理笔记", GROUP).await;
     let card = world.plan_card(c).await;
     assert!(
-        card.words().contains("确认后会直接执行：写入 report.md（1 次）"),
+        card.words().contains("确认后会直接执行：写入 `\"report.md\"`（1 次）"),
         "{}",
         card.words()
     );

@@ -36,7 +36,7 @@ async fn stop_ends_a_turn_in_the_middle_of_a_model_call(on: On) {
     world.say(u, c, "/stop", GROUP).await;
     let turn = world.api.turn_in(c, "cancelled").await;
     assert_eq!(turn["reason"], "cancelled");
-    world.hears(c, "不会再执行任何操作").await;
+    world.hears(c, "没有做任何改动").await;
     // The lane is free although the model never answered.
     world.model.script("下一个", Script::new().text("做好了"));
     world.say(u, c, "下一个", GROUP).await;
@@ -111,6 +111,8 @@ async fn stop_ends_the_running_task_and_leaves_the_queue(on: On) {
     world.say(u, c, "第二个", GROUP).await;
     world.hears(c, "已排队").await;
     world.say(u, c, "/stop", GROUP).await;
+    let told = world.hears(c, "已停止：第一个").await.words();
+    assert!(told.contains("没有做任何改动") && told.contains("接下来处理：第二个"), "{told}");
     world.say(u, c, "第三个", GROUP).await;
     world.hears(c, "三做好了").await;
     let turns = world.turns_in(c).await;

@@ -79,7 +79,7 @@ async fn an_ok_covers_no_call_that_its_card_does_not_list(on: On) {
     let world = World::start_on(on, &[("TOOLS__WEB_FETCH", "true")], in_order(script)).await;
     world.say(u, c, "汇总", GROUP).await;
     let card = world.plan_card(c).await;
-    let listed = "确认后会直接执行：写入 summary.md（1 次）";
+    let listed = "确认后会直接执行：写入 `\"summary.md\"`（1 次）";
     assert!(card.words().contains(listed), "{}", card.words());
     assert!(card.words().contains("执行时仍会单独询问："), "{}", card.words());
     let pending = world.api.get("/api/v1/reviews").await["items"][0].clone();
@@ -96,7 +96,7 @@ async fn an_ok_covers_no_call_that_its_card_does_not_list(on: On) {
         (world.file(".git/hooks/post-checkout"), world.file("budget.xlsx.csv")),
         (None, None)
     );
-    world.hears(c, "按已确认的计划执行了：写入 summary.md（1 次）").await;
+    world.hears(c, "按已确认的计划执行了：写入 `\"summary.md\"`（1 次）").await;
 
     let ran = actions(&world, "executed").await;
     assert_eq!(ran[0]["covered_by"], json!({ "kind": "plan", "id": pending["id"] }));

@@ -211,7 +211,7 @@ async fn words_about_the_plan_on_a_copy_go_to_the_model(on: On) {
         })
         .await;
     for shown in [&card, &first] {
-        world.repainted(shown, "已提问").await;
+        world.repainted(shown, "计划未改动").await;
     }
     world.clock.advance(MINUTE);
     world.tap(chief, &there, &again, "revise", Some("写到 report-v2.md")).await;

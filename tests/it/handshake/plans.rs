@@ -96,7 +96,7 @@ async fn a_question_about_the_plan_is_answered_and_the_plan_still_waits(on: On) 
     assert_eq!((&old["plan_version"], &old["digest"]), (&new["plan_version"], &new["digest"]));
     assert_eq!(new["status"], "pending");
     assert_eq!(new["replaces"], world.review_of(&first).await["id"]);
-    let old = world.repainted(&first, "已提问").await;
+    let old = world.repainted(&first, "计划未改动").await;
     assert!(old.button("approve").is_none() && !old.words().contains("修改"), "{}", old.words());
     assert_eq!(world.file("report.md"), None);
     world.say(u, c, "OK", GROUP).await;
@@ -182,7 +182,7 @@ async fn a_plan_cancelled_by_text_is_over(on: On) {
     assert_eq!(turn["reason"], "cancelled");
     let card = world.repainted(&card, "已取消").await;
     assert!(card.button("approve").is_none());
-    world.hears(c, "不会再执行任何操作").await;
+    world.hears(c, "没有做任何改动").await;
     world.caught_up().await;
     assert_eq!((world.file("report.md"), world.model.seen_of("整理笔记").len()), (None, 1));
     world.end().await;

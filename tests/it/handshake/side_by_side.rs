@@ -118,7 +118,7 @@ async fn a_stop_does_not_wait_for_a_slow_read(on: On) {
     .await;
     world.say(u, c, "/stop", GROUP).await;
     assert_eq!(world.api.turn_in(c, "cancelled").await["reason"], "cancelled");
-    world.hears(c, "已取消").await;
+    world.hears(c, "没有做任何改动").await;
     world.say(u, c, "第二件", GROUP).await;
     world.hears(c, "第二件做好了。").await;
     world.end().await;

@@ -1,6 +1,6 @@
 //! The Home tab: how it looks, and that it keeps the platform's bounds with its cards whole.
 
-use countersign_agent::domain::{ActionStatus, CardState, Locale, Outbound, PlanCard, StepStatus};
+use countersign_agent::domain::{ActionStatus, CardState, Locale, Outbound, PlanCard, StepStatus, UndoneCount, UndoneReason};
 use countersign_gateway::channels::{HomeCard, HomePage, HomeTask, home_view};
 use countersign_playground::check_message as check_slack;
 use serde_json::Value;
@@ -39,11 +39,20 @@ pub(super) fn tabs(locale: Locale) -> [(&'static str, Value); 2] {
         chat: "C0SALES",
         goal,
         state,
+        undone: &[],
+    };
+    let rejected = [UndoneCount {
+        why: UndoneReason::Rejected,
+        count: 1,
+    }];
+    let ended = HomeTask {
+        undone: &rejected,
+        ..task("completed", "清理旧文件")
     };
     let page = HomePage {
         notice: Some("Only U0ALICE01 can decide <!here>."),
         cards: waits.collect(),
-        tasks: vec![task("plan_review", "整理销售周报"), task("queued", "<@U0BOB0001> 下周的")],
+        tasks: vec![task("plan_review", "整理销售周报"), task("queued", "<@U0BOB0001> 下周的"), ended],
         more: true,
     };
     let draw = |page: &HomePage<'_>| home_view(&templates(), locale, page);
@@ -79,7 +88,8 @@ fn cards_are_whole_or_a_line() {
                     HomeTask {
                         chat: "C0SALES",
                         goal: "任务",
-                        state: "running"
+                        state: "running",
+                        undone: &[],
                     };
                     40
                 ],

@@ -56,6 +56,7 @@ fn messages_fit_whatever_they_hold() {
         ttl_ms: 1,
         state,
         copy: None,
+        cut: false,
     };
     let contents = [
         Outbound::PlanCard(plan(open.clone())),
@@ -68,6 +69,7 @@ fn messages_fit_whatever_they_hold() {
             finished: false,
             outage_until: None,
             end: Some(PlanEnd::Early(TurnReason::Cancelled)),
+            undone: Vec::new(),
         }),
         Outbound::Answer(Answer {
             open_steps: many.clone(),

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{APPROVERS, EMPTY, ON, drawn_after, opened, opening};
 use crate::support::fake_model::{Gate, Script, say};
-use crate::support::scripts::{gated, reporter};
+use crate::support::scripts::{gated, in_order, reporter, writes};
 use crate::support::world::{GROUP, To, World};
 
 const OPS: &str = "S0614TZR7";
@@ -136,6 +136,21 @@ async fn a_persons_own_tasks_are_listed() {
     assert!(!opened(&world, ON.user("u2")).await.words().contains("慢任务"));
     gate.open();
     world.hears(c, "也做完了").await;
+    world.end().await;
+}
+
+/// interface §10: a task that ended lately says what of it was not carried out.
+#[tokio::test]
+async fn an_ended_task_says_what_was_not_carried_out() {
+    let (c, u1) = (ON.chat("c1"), ON.user("u1"));
+    let world = World::start_on(ON, &[], in_order(vec![writes(&["a.md"]), say("写好了")])).await;
+    world.say(u1, c, "写文件", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    world.tap(u1, c, &card, "reject", None).await;
+    world.hears(c, "写好了").await;
+    world.caught_up().await;
+    let words = opened(&world, u1).await.words();
+    assert!(words.contains("写文件 · 已完成，1 个被拒绝 · "), "{words}");
     world.end().await;
 }
 

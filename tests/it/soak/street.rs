@@ -26,7 +26,7 @@ use crate::support::world::{SECRETS, SLACK_SECRETS};
 /// As patient as Lark and Slack are with one push.
 const PUSH: Duration = Duration::from_secs(3);
 /// What the bot's last word on a task holds.
-const LAST: &[&str] = &[DONE, "已取消，不会再执行", "已停止。", "任务没有完成", "出了点问题", GIVEN_UP];
+const LAST: &[&str] = &[DONE, "没有做任何改动", "停止前已经执行", "任务没有完成", "出了点问题", GIVEN_UP];
 /// The gateway says this when it ends a task whose process died three times.
 const GIVEN_UP: &str = "三次异常退出";
 

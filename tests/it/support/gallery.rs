@@ -12,7 +12,7 @@ mod standing;
 use countersign_agent::domain::{
     ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
     Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Outbound, PlanCard, PlanEnd, PlanWords, QuestionCard,
-    StepStatus, StepView, TurnId, TurnReason, Via,
+    StepStatus, StepView, TurnId, TurnReason, UndoneCount, UndoneReason, Via,
 };
 use serde_json::Value;
 
@@ -81,6 +81,8 @@ pub fn plan(state: CardState) -> PlanCard {
         outage_until: None,
         asked_again: None,
         copy: None,
+        cut: false,
+        undone: Vec::new(),
     }
 }
 
@@ -138,6 +140,7 @@ pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
         ttl_ms: 90_000,
         state,
         copy: None,
+        cut: false,
     })
 }
 
@@ -178,6 +181,7 @@ pub fn answer(text: &str, reason: TurnReason) -> Answer {
         open_steps: Vec::new(),
         granted: Vec::new(),
         standing: Vec::new(),
+        undone: Vec::new(),
         problem: None,
         incident: None,
         group: true,
@@ -316,6 +320,18 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                     step("1", "读取本周订单表", StepStatus::Completed, &["read_file"]),
                     step("2", "写入周报", StepStatus::Completed, &["write_file"]),
                 ],
+                ..plan(ok(Some("ou_u2")))
+            })
+            .ended(PlanEnd::Done),
+        ),
+        (
+            "plan_done_rejected",
+            Outbound::PlanCard(PlanCard {
+                steps: vec![step("1", "写入周报", StepStatus::Completed, &["write_file"])],
+                undone: vec![UndoneCount {
+                    why: UndoneReason::Rejected,
+                    count: 1,
+                }],
                 ..plan(ok(Some("ou_u2")))
             })
             .ended(PlanEnd::Done),

@@ -49,6 +49,8 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             outage_until: None,
             asked_again: None,
             copy: None,
+            cut: false,
+            undone: Vec::new(),
         }),
         GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
             away: Vec::new(),
@@ -82,6 +84,7 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             ttl_ms,
             state,
             copy: None,
+            cut: false,
         }),
         GateKind::Question => Outbound::QuestionCard(QuestionCard {
             away: Vec::new(),

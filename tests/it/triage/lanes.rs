@@ -255,7 +255,7 @@ async fn stop_without_a_turn() {
         "{marks:?}"
     );
     let stopped =
-        |sent: &Sent| matches!(&sent.op, OutboxOp::Post { content: Outbound::Notice(Notice::Stopped { done }), .. } if done.is_empty());
+        |sent: &Sent| matches!(&sent.op, OutboxOp::Post { content: Outbound::Notice(Notice::Stopped { done, .. }), .. } if done.is_empty());
     assert!(sent.iter().any(stopped), "{sent:?}");
     assert_eq!(world.queue("u1", "").await, Vec::<String>::new());
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ChannelKind;
+
 /// People named on one card or in one message; more are counted.
 pub const MOST_NAMED: usize = 10;
 
@@ -55,17 +57,36 @@ impl Approvers {
         }
     }
 
-    /// What a card names: of several, those that name people, else those who are not the requester.
+    /// Who may approve what `requester` asked for, where all of these have to allow it.
     #[must_use]
-    pub fn named(&self) -> &Self {
-        let Self::All(all) = self else { return self };
-        let rank = |each: &&Self| match each {
-            Self::Listed(_) => 0,
-            Self::NotRequester => 1,
-            Self::Requester => 2,
-            Self::Anyone | Self::All(_) => 3,
+    pub fn deciders<'a>(&'a self, requester: &'a str) -> Deciders<'a> {
+        let parts = self.parts();
+        let is_one = |part: &Self, id: &str| match part {
+            // Nobody knows here who is in a group.
+            Self::Listed(ids) => ids.iter().any(|listed| listed == id || is_group(listed)),
+            other => other.allow(id, requester),
         };
-        all.iter().min_by_key(rank).unwrap_or(self)
+        let named = parts.iter().copied().flat_map(|part| match part {
+            Self::Requester => vec![requester],
+            Self::Listed(ids) => ids.iter().map(String::as_str).collect(),
+            Self::Anyone | Self::NotRequester | Self::All(_) => Vec::new(),
+        });
+        let allowed = named.filter(|id| parts.iter().all(|part| is_one(part, id)));
+        let is_open = parts.iter().all(|part| part.is_open_to_all());
+        let bars_requester = self.bars_requester();
+        Deciders {
+            others: is_open && bars_requester,
+            anyone: is_open && !bars_requester,
+            ..Deciders::of(allowed)
+        }
+    }
+
+    /// Without those that stand for several.
+    fn parts(&self) -> Vec<&Self> {
+        match self {
+            Self::All(all) => all.iter().flat_map(Self::parts).collect(),
+            one => vec![one],
+        }
     }
 
     /// Is this id of a person or a group in the list?
@@ -76,5 +97,140 @@ impl Approvers {
             Self::All(all) => all.iter().any(|each| each.names(id)),
             Self::Requester | Self::Anyone | Self::NotRequester => false,
         }
+    }
+}
+
+/// Who may decide something, worked out for one requester.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deciders<'a> {
+    /// Ids of people and groups, each once. The requester may be one of them.
+    pub people: Vec<&'a str>,
+    /// Everybody but the requester.
+    pub others: bool,
+    /// Everybody.
+    pub anyone: bool,
+}
+
+impl<'a> Deciders<'a> {
+    /// These people.
+    fn of(ids: impl Iterator<Item = &'a str>) -> Self {
+        let mut people = Vec::new();
+        for id in ids {
+            if !people.contains(&id) {
+                people.push(id);
+            }
+        }
+        Self { people, ..Self::default() }
+    }
+
+    /// Those who may decide one of the two.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            others: self.others || other.others,
+            anyone: self.anyone || other.anyone,
+            ..Self::of(self.people.into_iter().chain(other.people))
+        }
+    }
+
+    /// Is there nobody at all?
+    #[must_use]
+    pub fn is_nobody(&self) -> bool {
+        self.people.is_empty() && !self.others && !self.anyone
+    }
+
+    /// May so many different people be among them?
+    #[must_use]
+    pub fn suffice(&self, quorum: u32) -> bool {
+        let open = self.others || self.anyone || self.people.iter().any(|id| is_group(id));
+        open || self.people.len() >= usize::try_from(quorum.max(1)).unwrap_or(usize::MAX)
+    }
+}
+
+fn is_group(id: &str) -> bool {
+    [ChannelKind::Lark, ChannelKind::Slack].iter().any(|channel| channel.is_group(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(ids: &[&str]) -> Approvers {
+        Approvers::Listed(ids.iter().map(|id| (*id).to_owned()).collect())
+    }
+
+    fn all(parts: &[Approvers]) -> Approvers {
+        Approvers::All(parts.to_vec())
+    }
+
+    /// `alice` asked: the people as words, then `others` and `anyone`.
+    fn deciders(approvers: &Approvers) -> String {
+        let Deciders { people, others, anyone } = approvers.deciders("alice");
+        let mut words = people;
+        words.extend(others.then_some("others"));
+        words.extend(anyone.then_some("anyone"));
+        words.join(" ")
+    }
+
+    /// outside A 4: under several rules only those count whom each of them allows; where there is nobody, it is said.
+    #[test]
+    fn who_may_decide_is_worked_out() {
+        use Approvers::{Anyone, NotRequester, Requester};
+        for (approvers, expected) in [
+            (Requester, "alice"),
+            (Anyone, "anyone"),
+            (NotRequester, "others"),
+            (listed(&["boss", "vice", "boss"]), "boss vice"),
+            (listed(&["boss", "od-ops"]), "boss od-ops"),
+            (all(&[listed(&["boss"]), listed(&["vice"])]), ""),
+            (all(&[listed(&["boss", "vice"]), listed(&["vice", "chief"])]), "vice"),
+            (all(&[listed(&["boss"]), listed(&["od-ops"])]), "boss"),
+            (all(&[listed(&["od-ops"]), listed(&["SOPS"])]), "od-ops SOPS"),
+            (all(&[Requester, listed(&["boss"])]), ""),
+            (all(&[Requester, listed(&["alice", "boss"])]), "alice"),
+            (all(&[NotRequester, listed(&["alice", "boss"])]), "boss"),
+            (all(&[NotRequester, Requester]), ""),
+            (all(&[NotRequester, listed(&["alice"])]), ""),
+            (all(&[Anyone, NotRequester]), "others"),
+            (all(&[Anyone, Requester]), "alice"),
+            (all(&[Anyone, Anyone]), "anyone"),
+            (all(&[all(&[Anyone, listed(&["boss"])]), listed(&["boss"])]), "boss"),
+        ] {
+            assert_eq!(deciders(&approvers), expected, "{approvers:?}");
+        }
+    }
+
+    /// Who is worked out is who may: everybody named may, where no group is, and nobody else.
+    #[test]
+    fn the_people_are_those_who_may() {
+        let parts = [
+            Approvers::Requester,
+            Approvers::Anyone,
+            Approvers::NotRequester,
+            listed(&["boss"]),
+            listed(&["vice", "alice"]),
+        ];
+        for one in &parts {
+            for other in &parts {
+                let both = all(&[one.clone(), other.clone()]);
+                let found = both.deciders("alice");
+                for user in ["alice", "boss", "vice", "carl"] {
+                    let told = found.anyone || (found.others && user != "alice") || found.people.contains(&user);
+                    assert_eq!(told, both.allow(user, "alice"), "{both:?} {user}");
+                }
+            }
+        }
+    }
+
+    /// A call that needs more people than may approve it can be approved by nobody; of several calls everybody counts who may decide one.
+    #[test]
+    fn quorums_and_unions() {
+        let (boss, two, group) = (listed(&["boss"]), listed(&["boss", "vice"]), listed(&["od-ops"]));
+        assert!(boss.deciders("alice").suffice(0) && boss.deciders("alice").suffice(1) && !boss.deciders("alice").suffice(2));
+        assert!(two.deciders("alice").suffice(2) && group.deciders("alice").suffice(9) && Approvers::Anyone.deciders("alice").suffice(9));
+        assert!(!Deciders::default().suffice(0) && Deciders::default().is_nobody());
+        let both = boss.deciders("alice").or(Approvers::Requester.deciders("alice"));
+        assert_eq!(both.people, ["boss", "alice"]);
+        assert!(!both.or(Approvers::NotRequester.deciders("alice")).is_nobody());
     }
 }

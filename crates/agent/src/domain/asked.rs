@@ -23,24 +23,11 @@ impl Outbound {
     /// The people whom it asks by their ids, groups among them.
     #[must_use]
     pub fn asked(&self) -> Vec<&str> {
-        fn named<'a>(approvers: &'a Approvers, requester: &'a str) -> Vec<&'a str> {
-            match approvers.named() {
-                Approvers::Requester => vec![requester],
-                Approvers::Listed(ids) => ids.iter().map(String::as_str).collect(),
-                Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => Vec::new(),
-            }
-        }
         match self {
-            Self::PlanCard(card) => named(&card.approvers, &card.requester),
-            Self::ApprovalCard(card) => {
-                let rows = card.actions.iter().map(|row| row.approvers.as_ref().unwrap_or(&card.approvers));
-                let mut asked: Vec<&str> = rows.flat_map(|approvers| named(approvers, &card.requester)).collect();
-                asked.sort_unstable();
-                asked.dedup();
-                asked
-            }
+            Self::PlanCard(card) => card.approvers.deciders(&card.requester).people,
+            Self::ApprovalCard(card) => card.deciders().people,
             Self::QuestionCard(card) => vec![&card.requester],
-            Self::BudgetCard(card) => named(&card.approvers, &card.requester),
+            Self::BudgetCard(card) => card.approvers.deciders(&card.requester).people,
             Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) | Self::Reaction(_) => Vec::new(),
         }
     }

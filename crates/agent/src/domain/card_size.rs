@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::{ActionView, Approvers, Grant, Outbound, StepView};
+use super::{ActionView, Grant, Outbound, StepView, json_in_code};
 
 /// Rows of one card.
 const ROWS: usize = 12;
@@ -59,10 +59,10 @@ impl ActionView {
 
     /// What the names of those take whom this row asks for itself.
     fn people(&self) -> usize {
-        match self.approvers.as_ref().map(Approvers::named) {
-            Some(Approvers::Listed(ids)) => ids.iter().take(NAMED).map(|id| PERSON + UNIT * id.len().min(ID)).sum(),
-            Some(Approvers::Requester | Approvers::Anyone | Approvers::NotRequester | Approvers::All(_)) | None => 0,
-        }
+        // Who asked is not known here; their name takes no more room than words do.
+        let people = self.approvers.as_ref().map(|own| own.deciders("").people);
+        let named = people.iter().flatten().filter(|id| !id.is_empty()).take(NAMED);
+        named.map(|id| PERSON + UNIT * id.len().min(ID)).sum()
     }
 
     /// This row as a card of its own holds it: arguments that are too long even for that are cut, and say how much is missing. What nobody sees
@@ -149,10 +149,7 @@ impl StepView {
 
 impl Grant {
     fn bulk(&self) -> usize {
-        let argument = |(name, value): (&String, &Value)| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            ARGUMENT + words(name) + words(&value)
-        };
+        let argument = |(name, value): (&String, &Value)| ARGUMENT + words(name) + words(&json_in_code(value));
         CALL + words(&self.call.tool) + self.call.arguments.iter().map(argument).sum::<usize>()
     }
 }

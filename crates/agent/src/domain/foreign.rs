@@ -121,6 +121,17 @@ pub fn one_line(text: &str, max: usize) -> String {
     line
 }
 
+/// `value` as JSON that can stand between two backticks on one line: it holds no backtick, and of blanks only spaces.
+#[must_use]
+pub fn json_in_code(value: &serde_json::Value) -> String {
+    let spell = |c: char| match c {
+        '`' => String::from("\\u0060"),
+        c if c != ' ' && c.is_whitespace() => format!("\\u{:04x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    value.to_string().chars().map(spell).collect()
+}
+
 /// `text` with U+FFFD in place of control characters. Characters that other scripts and programs need, joiners above all, stay.
 #[cfg(any(feature = "web", feature = "bash", feature = "mcp"))]
 pub(crate) fn mark_controls(text: &str) -> String {

@@ -267,6 +267,8 @@ pub struct GateStanding<'a> {
     pub expires_at: Millis,
     /// The actor was shown everything that is decided about.
     pub shown_whole: bool,
+    /// No part of it counts as shown to the actor.
+    pub cut: bool,
     /// The approvals so far.
     pub votes: &'a [Vote],
     /// People who are away now, with those who decide in their place.
@@ -286,6 +288,7 @@ impl<'a> GateStanding<'a> {
             quorum: gate.quorum,
             expires_at: gate.expires_at,
             shown_whole: !gate.card.hides(),
+            cut: gate.card.is_cut(),
             votes,
             away: &[],
             decided,

@@ -160,6 +160,33 @@ impl ChannelKind {
         }
     }
 
+    /// How the configuration writes the chat of this id: as it is if it is an id of this platform, else with the platform before it. Callers of
+    /// the API choose the names of chats of the console, so none of them is an id of a platform.
+    #[must_use]
+    pub fn chat_name(self, chat: &str) -> String {
+        let is_id = self != Self::Console && Self::parse_chat(chat).is_some_and(|(kind, _)| kind == self);
+        if is_id {
+            chat.to_owned()
+        } else {
+            format!("{}:{chat}", self.as_str())
+        }
+    }
+
+    /// The chat that the configuration writes as `name`: `oc_…` is Lark's; capitals and digits after a `C`, `D` or `G` are Slack's;
+    /// `console:NAME` is the console's `NAME`.
+    #[must_use]
+    pub fn parse_chat(name: &str) -> Option<(Self, &str)> {
+        let is_slack = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+        if let Some(chat) = name.strip_prefix("console:").filter(|chat| !chat.is_empty()) {
+            return Some((Self::Console, chat));
+        }
+        if name.strip_prefix("oc_").is_some_and(|rest| !rest.is_empty()) {
+            return Some((Self::Lark, name));
+        }
+        let slack = name.strip_prefix(['C', 'D', 'G']).is_some_and(is_slack);
+        slack.then_some((Self::Slack, name))
+    }
+
     /// Key of the small fact that holds the user id of the bot `app` on this platform.
     #[must_use]
     pub fn bot_fact(self, app: &str) -> String {
@@ -195,6 +222,12 @@ impl Conversation {
     #[must_use]
     pub fn bot_fact(&self) -> String {
         self.channel.bot_fact(&self.app)
+    }
+
+    /// The chat as the configuration names it ([`ChannelKind::chat_name`]).
+    #[must_use]
+    pub fn chat_name(&self) -> String {
+        self.channel.chat_name(&self.chat)
     }
 
     /// The bot's direct chat with `user`. It has the person's id until the platform has told the chat's own.

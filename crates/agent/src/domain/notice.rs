@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DecisionKind, FileProblem, GateKind, StepStatus};
+use super::{Deciders, DecisionKind, FileProblem, GateKind, StepStatus};
 
 /// The rule of the settings that bars a person from deciding in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +112,8 @@ pub enum Notice {
     NotEntitled { requester: String },
     /// Everybody but the person whose task it is may approve it, and they tried.
     OwnTask {},
+    /// Nobody may approve it: the rules that fit it ask for different people.
+    NobodyMay {},
     /// Who is in these groups (ids) could not be looked up, so the act counts for nothing.
     GroupUnknown { groups: Vec<String> },
     /// The gate lapsed; nothing ran.
@@ -175,7 +177,15 @@ pub enum Notice {
     /// `/stop` with nothing to stop.
     NothingToStop {},
     /// Stopped; `done` lists what already ran.
-    Stopped { done: Vec<String> },
+    Stopped {
+        /// What the task was about; blank where there were several.
+        #[serde(default)]
+        goal: String,
+        done: Vec<String>,
+        /// The person's task that comes next.
+        #[serde(default)]
+        next: Option<String>,
+    },
     /// A bare mention: what can I do for you?
     Greeting {},
     /// Welcome text when the bot is added.
@@ -250,6 +260,21 @@ pub struct StandingLine {
 }
 
 impl Notice {
+    /// For a person who may not decide what `deciders` may. `name` gives the name of a person or a group.
+    #[must_use]
+    pub fn not_entitled(deciders: &Deciders<'_>, name: &dyn Fn(&str) -> String) -> Self {
+        if deciders.is_nobody() {
+            return Self::NobodyMay {};
+        }
+        if deciders.others {
+            return Self::OwnTask {};
+        }
+        let named: Vec<String> = deciders.people.iter().map(|id| name(id)).collect();
+        Self::NotEntitled {
+            requester: named.join(", "),
+        }
+    }
+
     /// The serde tag: key of the wording.
     #[must_use]
     pub fn key(&self) -> String {

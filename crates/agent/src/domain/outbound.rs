@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Absence, ActionId, ApprovalMode, Approvers, AskedAgain, CardCopy, Complexity, Decision, DeclaredCall, GateId, Grant, LeftOut, Limit,
-    Millis, Notice, Step, StepStatus, TurnId, TurnReason, TurnStatus,
+    Millis, Notice, Step, StepStatus, TurnId, TurnReason, TurnStatus, UndoneCall, UndoneCount,
 };
 
 pub use approval::{ActionView, ApprovalCard};
@@ -86,9 +86,27 @@ impl Outbound {
     #[must_use]
     pub fn hides(&self) -> bool {
         match self {
-            Self::ApprovalCard(card) => card.actions.iter().any(|row| row.hidden > 0),
-            _ => self.overflows(),
+            Self::ApprovalCard(card) => card.cut || card.actions.iter().any(|row| row.hidden > 0),
+            _ => self.is_cut() || self.overflows(),
         }
+    }
+
+    /// It went out as text that was cut, so no part of it counts as shown: no press approves one of its calls either.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        matches!(
+            self,
+            Self::PlanCard(PlanCard { cut: true, .. }) | Self::ApprovalCard(ApprovalCard { cut: true, .. })
+        )
+    }
+
+    /// The same as a card whose text was cut.
+    #[must_use]
+    pub fn as_cut(mut self) -> Self {
+        if let Self::PlanCard(PlanCard { cut, .. }) | Self::ApprovalCard(ApprovalCard { cut, .. }) = &mut self {
+            *cut = true;
+        }
+        self
     }
 
     /// It asks a second time about the call `action`: what the call would change is another thing now.
@@ -346,6 +364,12 @@ pub struct PlanCard {
     /// It is a copy for one person, who is asked because nobody answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<Box<CardCopy>>,
+    /// It went out as text, and the text was cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// How many calls of the task were not carried out, by reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<UndoneCount>,
 }
 
 /// What somebody's words about an open plan are, as far as the model's reply has shown.
@@ -428,6 +452,9 @@ pub struct ProgressView {
     /// How the work on it ended. `None` means it has not.
     #[serde(default)]
     pub end: Option<PlanEnd>,
+    /// As [`PlanCard::undone`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<UndoneCount>,
 }
 
 /// The final word of a turn.
@@ -448,6 +475,9 @@ pub struct Answer {
     /// What ran under standing grants of the chat, likewise.
     #[serde(default)]
     pub standing: Vec<DeclaredCall>,
+    /// What was not carried out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<UndoneCall>,
     /// For a model error: one sentence for people, no internals.
     pub problem: Option<Notice>,
     /// Short id to quote to an admin when something failed.

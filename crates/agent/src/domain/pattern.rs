@@ -3,12 +3,14 @@
 //! `*` stands for any characters but `/ ? # &`, `**` for any at all. Everything else is compared exactly, case included.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 use unicode_normalization::UnicodeNormalization;
 use url::Url;
 
 /// Characters of a text that a pattern with `*` is compared with. A longer one matches only an equal text, or `**` alone.
 const MAX_TEXT: usize = 4096;
+/// From this magnitude on a float stands for several integers.
+const FIRST_INEXACT: f64 = 9_007_199_254_740_992.0;
 /// Where `*` ends.
 const ENDS: [char; 4] = ['/', '?', '#', '&'];
 /// What servers may take for a `/`. `*` ends there too.
@@ -48,8 +50,8 @@ pub enum Comparison {
     Match,
     /// It does not.
     Mismatch,
-    /// The value cannot be compared: it is too long for a pattern, or has no normal spelling. What allows a call needs a match; what forbids one
-    /// takes this as one.
+    /// The value cannot be compared: it is too long for a pattern, has no normal spelling, or is a list or an object in which the pattern matches
+    /// something. What allows a call needs a match; what forbids one takes this as one.
     Unclear,
 }
 
@@ -62,13 +64,42 @@ pub fn matches(pattern: &Value, value: &Value, sense: ArgumentSense) -> bool {
 /// Compares `value` with `pattern`: see [`matches()`].
 #[must_use]
 pub fn compare(pattern: &Value, value: &Value, sense: ArgumentSense) -> Comparison {
-    let (pattern, value) = match (pattern, value) {
-        (Value::String(pattern), Value::String(value)) => (pattern, value),
-        (Value::Number(pattern), Value::Number(value)) if pattern != value => {
-            return known(pattern.as_f64().is_some_and(|pattern| value.as_f64() == Some(pattern)) && !(pattern.is_i64() && value.is_i64()));
+    match (pattern, value) {
+        (Value::String(pattern), Value::String(value)) => compare_texts(pattern, value, sense),
+        (Value::Number(pattern), Value::Number(value)) => known(is_same_number(pattern, value)),
+        // A tool may take a list or an object where it takes a single value, and use what is in it.
+        (Value::String(_) | Value::Number(_) | Value::Bool(_), Value::Array(_) | Value::Object(_)) if is_inside(pattern, value, sense) => {
+            Comparison::Unclear
         }
-        _ => return known(pattern == value),
-    };
+        _ => known(pattern == value),
+    }
+}
+
+/// May something in `value` match? The names of an object's members do not count.
+fn is_inside(pattern: &Value, value: &Value, sense: ArgumentSense) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_inside(pattern, item, sense)),
+        Value::Object(members) => members.values().any(|member| is_inside(pattern, member, sense)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => compare(pattern, value, sense) != Comparison::Mismatch,
+    }
+}
+
+/// Integers are compared exactly. A float is the same as an integer only where it stands for no other one.
+fn is_same_number(one: &Number, other: &Number) -> bool {
+    match (whole(one), whole(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => one.as_f64() == other.as_f64(),
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    let integer = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    let exact = || number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < FIRST_INEXACT);
+    integer.or_else(|| exact().map(|float| float as i128))
+}
+
+fn compare_texts(pattern: &str, value: &str, sense: ArgumentSense) -> Comparison {
     // No value matches such a pattern.
     let Some(pattern) = normal(pattern, sense) else {
         return Comparison::Mismatch;
@@ -300,7 +331,6 @@ mod tests {
         let same = |pattern: Value, value: Value| matches(&pattern, &value, ArgumentSense::Text);
         assert!(same(json!(1), json!(1)));
         assert!(same(json!(1), json!(1.0)), "the same number");
-        assert!(!same(json!(9_007_199_254_740_993_i64), json!(9_007_199_254_740_992_i64)));
         assert!(same(json!(true), json!(true)));
         assert!(same(json!({"a": ["b*"]}), json!({"a": ["b*"]})));
         assert!(!same(json!({"a": ["b*"]}), json!({"a": ["bc"]})));
@@ -308,6 +338,69 @@ mod tests {
         assert!(!same(json!("*"), json!(1)));
         assert!(!same(json!("**"), json!(null)));
         assert!(!same(json!(null), json!("")));
+    }
+
+    /// interface §10: integers are compared exactly, also beyond what a float can tell apart; a float is an integer only below 2⁵³.
+    #[test]
+    fn integers_are_compared_exactly() {
+        let number = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        for (one, other, expected) in [
+            ("1", "1.0", true),
+            ("1", "1e0", true),
+            ("0", "-0.0", true),
+            ("-7", "-7.0", true),
+            ("1", "1.5", false),
+            ("0.1", "0.1", true),
+            ("0.1", "0.10000000000000002", false),
+            ("900719925474099", "900719925474099.0", true),
+            ("9007199254740992", "9007199254740992", true),
+            ("9007199254740992", "9007199254740992.0", false),
+            ("9007199254740993", "9007199254740992.0", false),
+            ("-9007199254740993", "-9007199254740992.0", false),
+            ("9007199254740993", "9007199254740992", false),
+            ("9223372036854775807", "9223372036854775808", false),
+            ("18446744073709551615", "18446744073709551615", true),
+            ("18446744073709551615", "18446744073709550592", false),
+            ("18446744073709551615", "18446744073709551616", false),
+            ("-9223372036854775808", "9223372036854775808", false),
+            ("1e30", "1e30", true),
+            ("1e30", "1e31", false),
+        ] {
+            let says = |pattern: &str, value: &str| matches(&number(pattern), &number(value), ArgumentSense::Text);
+            assert_eq!(says(one, other), expected, "{one} {other}");
+            assert_eq!(says(other, one), expected, "{other} {one}");
+        }
+    }
+
+    /// interface §10: what is inside a list or an object matches nothing for sure, and cannot be told from what a rule forbids.
+    #[test]
+    fn what_a_list_or_an_object_holds_is_unclear() {
+        for (pattern, value, expected) in [
+            (json!("SECRET*"), json!(["SECRET-1"]), Comparison::Unclear),
+            (json!("SECRET*"), json!({"key": "SECRET-1"}), Comparison::Unclear),
+            (json!("SECRET*"), json!([["a"], {"b": [{"c": "SECRET-1"}]}]), Comparison::Unclear),
+            (json!("HR"), json!(["a", "HR"]), Comparison::Unclear),
+            (json!("**"), json!([""]), Comparison::Unclear),
+            (json!("**"), json!(["x".repeat(MAX_TEXT + 1)]), Comparison::Unclear),
+            (json!("*a"), json!(["x".repeat(MAX_TEXT + 1)]), Comparison::Unclear),
+            (json!("SECRET*"), json!(["PUBLIC"]), Comparison::Mismatch),
+            (json!("SECRET*"), json!({"SECRET-1": "x"}), Comparison::Mismatch),
+            (json!("SECRET*"), json!({"SECRET-1": {"SECRET-2": []}}), Comparison::Mismatch),
+            (json!("SECRET*"), json!([]), Comparison::Mismatch),
+            (json!("**"), json!([1, null, true, {}]), Comparison::Mismatch),
+            (json!("1"), json!([1]), Comparison::Mismatch),
+            (json!(1), json!([1.0]), Comparison::Unclear),
+            (json!(1), json!(["1", 2]), Comparison::Mismatch),
+            (json!(true), json!({"force": true}), Comparison::Unclear),
+            (json!(["a"]), json!(["a"]), Comparison::Match),
+            (json!(["a"]), json!([["a"]]), Comparison::Mismatch),
+        ] {
+            assert_eq!(compare(&pattern, &value, ArgumentSense::Text), expected, "{pattern} {value}");
+        }
+        let path = |value: Value| compare(&json!("secrets/**"), &value, ArgumentSense::Path);
+        assert_eq!(path(json!(["./secrets//a"])), Comparison::Unclear);
+        assert_eq!(path(json!(["out/a"])), Comparison::Mismatch);
+        assert_eq!(path(json!(["../a"])), Comparison::Unclear);
     }
 
     /// The rule in two lines, by trying every split.

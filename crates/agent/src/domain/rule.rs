@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::coverage::{CoverageGap, argument_gap};
-use super::pattern::{Comparison, compare, fits};
+use super::pattern::{ArgumentSense, Comparison, compare, fits, matches};
 use super::{Approvers, COMMAND_TOOL, EffectClass, Scope, ToolSpec, digest128};
 
 pub use replay::{LetThrough, RecordedCall, Replay, ReplayCounts, ReplayReport};
@@ -21,7 +21,7 @@ pub struct Rule {
     pub tool: String,
     /// Patterns of arguments, by name. Each must be there and match.
     pub arguments: BTreeMap<String, Value>,
-    /// Chats in which it holds; empty: all.
+    /// Chats in which it holds, as [`ChannelKind::chat_name`](super::ChannelKind::chat_name) writes them; empty: all.
     pub chats: Vec<String>,
     /// The effect class that the tool must have; `None`: any.
     pub effect: Option<EffectClass>,
@@ -59,9 +59,11 @@ pub struct JudgedCall<'a> {
     pub effect: EffectClass,
     /// An object.
     pub arguments: &'a Value,
+    /// The arguments with paths as they are behind links; `None`: no link is on the way.
+    pub behind_links: Option<&'a Value>,
     /// How the tool uses its arguments.
     pub scope: &'a Scope,
-    /// The chat in which the call is made.
+    /// The chat in which the call is made, as [`ChannelKind::chat_name`](super::ChannelKind::chat_name) writes it.
     pub chat: &'a str,
 }
 
@@ -125,10 +127,37 @@ impl Rule {
         self.arguments.iter().find_map(|(name, pattern)| argument_gap(spec, name, pattern))
     }
 
+    /// May both fit one call of a tool that both name? Of arguments only values without `*` are told apart.
+    #[must_use]
+    pub fn may_meet(&self, other: &Self) -> bool {
+        let is_open = |value: &Value| value.as_str().is_some_and(|text| text.contains('*'));
+        let apart = |(name, value): (&String, &Value)| {
+            let theirs = other.arguments.get(name).filter(|theirs| !is_open(theirs));
+            theirs.is_some_and(|theirs| !is_open(value) && !matches(value, theirs, ArgumentSense::Text))
+        };
+        let share_a_chat = self.chats.iter().any(|chat| other.chats.contains(chat));
+        let effects = self.effect.zip(other.effect).is_none_or(|(one, two)| one == two);
+        effects && (self.chats.is_empty() || other.chats.is_empty() || share_a_chat) && !self.arguments.iter().any(apart)
+    }
+
+    /// Do these two rules ask different people, so that nobody can approve a call that both fit?
+    #[must_use]
+    pub fn ask_nobody_together(&self, other: &Self) -> bool {
+        let people = |rule: &Self| match &rule.then {
+            Ruling::Ask(demand) => demand.approvers.clone(),
+            Ruling::Allow | Ruling::Deny => None,
+        };
+        let (Some(one), Some(two)) = (people(self), people(other)) else {
+            return false;
+        };
+        // No person's id is blank: who asked is not known here.
+        Approvers::All(vec![one, two]).deciders("").is_nobody()
+    }
+
     /// Does it say something about this call?
     fn fits(&self, call: &JudgedCall<'_>) -> bool {
-        let argument = |(name, pattern): (&String, &Value)| {
-            let Some(value) = call.arguments.get(name) else { return false };
+        let argument = |arguments: &Value, name: &str, pattern: &Value| {
+            let Some(value) = arguments.get(name) else { return false };
             match compare(pattern, value, call.scope.sense_of(name)) {
                 Comparison::Match => true,
                 Comparison::Mismatch => false,
@@ -136,11 +165,16 @@ impl Rule {
                 Comparison::Unclear => self.then != Ruling::Allow,
             }
         };
+        let all = |arguments: &Value| self.arguments.iter().all(|(name, pattern)| argument(arguments, name, pattern));
+        let fits_arguments = || match self.then {
+            Ruling::Allow => all(call.arguments) && call.behind_links.is_none_or(all),
+            Ruling::Ask(_) | Ruling::Deny => all(call.arguments) || call.behind_links.is_some_and(all),
+        };
         self.names(call.tool)
             && (self.chats.is_empty() || self.chats.iter().any(|chat| chat == call.chat))
             && self.effect.is_none_or(|effect| effect == call.effect)
             && (self.then != Ruling::Allow || self.may_allow(call))
-            && self.arguments.iter().all(argument)
+            && fits_arguments()
     }
 
     /// What destroys, and what carries out commands, is allowed only by its full name; a command only word for word.

@@ -15,11 +15,13 @@ impl Engine {
         let spec = specs.iter().find(|spec| spec.name == tool);
         let spec = spec.ok_or_else(|| format!("{tool} is not there now, so its arguments cannot be checked"))?;
         let (arguments, justification) = reducer::redraft(spec, arguments)?;
+        let behind = self.behind_links(tool, &arguments).await;
         let rules = (self.rules)();
         let call = JudgedCall {
             tool,
             effect: spec.effect,
             arguments: &arguments,
+            behind_links: behind.as_ref(),
             scope: &spec.scope,
             chat,
         };

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use metrics::{counter, histogram};
-use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, warn};
@@ -48,7 +47,10 @@ impl Engine {
         let (writes, reads): (Vec<&OpenCall>, Vec<&OpenCall>) = open.into_iter().partition(|call| call.action.is_some());
         // Repeating a read is harmless, so reads carry no journal of their own and may be dropped at a stop.
         let reading = join_all(reads.into_iter().map(|call| async {
-            let handle = CallHandle::default();
+            let handle = CallHandle {
+                links_resolved: true,
+                ..CallHandle::default()
+            };
             let reading = self.invoke(call, &handle);
             let result = tokio::time::timeout(self.timings.tool_timeout, reading).await;
             CallOutcome {
@@ -118,6 +120,7 @@ impl Engine {
         let handle = CallHandle {
             action: Some(id.clone()),
             base: call.base.clone(),
+            links_resolved: true,
             halt: Halt::default(),
         };
         let invocation = async {
@@ -187,7 +190,11 @@ impl Engine {
     async fn invoke(&self, call: &OpenCall, handle: &CallHandle) -> Result<ToolResult, UnknownOutcome> {
         let (name, started) = (&call.call.name, Instant::now());
         let tool = self.tools.get_for(name, call.definition.as_deref());
-        let answered = match (tool, serde_json::from_str::<Value>(&call.call.arguments)) {
+        let arguments = match &call.behind_links {
+            Some(behind) => Ok(behind.clone()),
+            None => serde_json::from_str(&call.call.arguments),
+        };
+        let answered = match (tool, arguments) {
             (Some(tool), Ok(arguments)) => tool.run(&arguments, handle).await,
             (None, _) => Err(ToolError::TellModel(format!("there is no tool `{name}` any more"))),
             (_, Err(error)) => Err(ToolError::TellModel(format!("the arguments are not JSON: {error}"))),

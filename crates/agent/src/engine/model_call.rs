@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use metrics::{counter, histogram};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -79,9 +80,11 @@ impl Engine {
                     text_chars = text.chars().count(),
                     "model answered"
                 );
+                let behind_links = join_all(calls.iter().map(|call| self.behind_links_of(call))).await;
                 Input::Reply(ModelReply {
                     text,
                     calls,
+                    behind_links,
                     raw,
                     tokens: tokens.saturating_add(uncharged.tokens),
                     millis,

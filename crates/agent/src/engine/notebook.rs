@@ -104,11 +104,7 @@ impl fmt::Debug for Notebook {
 
 impl Notebook {
     pub(super) fn new(page: Page, clock: Clock) -> Self {
-        let held = NotebookContents {
-            page,
-            clock,
-            keeper: None,
-        };
+        let held = NotebookContents { page, clock, keeper: None };
         Self(Arc::new(Inner {
             held: Mutex::new(held),
             words: Notify::new(),

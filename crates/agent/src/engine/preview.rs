@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::drive::Engine;
-use crate::domain::{ActionView, Outbound};
+use crate::domain::{ActionView, Outbound, ToolCall};
 use crate::reducer::{Effect, OpenCall, TurnState};
 use crate::tools::AS_ASKED;
 
@@ -73,6 +73,19 @@ impl Engine {
         let Some(tool) = self.tools.get(tool) else { return (base, None) };
         let looked = tokio::time::timeout(TIME_LIMIT, tool.preview(arguments)).await;
         (base, looked.ok().flatten().map(|text| cut(&text)))
+    }
+
+    /// The arguments of a call with paths as they are behind links, if that is another thing. A tool that does not say so in time is given the
+    /// arguments as they are, and refuses links.
+    pub(super) async fn behind_links(&self, tool: &str, arguments: &Value) -> Option<Value> {
+        let tool = self.tools.get(tool)?;
+        let looked = tokio::time::timeout(TIME_LIMIT, tool.behind_links(arguments)).await;
+        looked.ok().flatten()
+    }
+
+    pub(super) async fn behind_links_of(&self, call: &ToolCall) -> Option<Value> {
+        let arguments = serde_json::from_str(&call.arguments).ok()?;
+        self.behind_links(&call.name, &arguments).await
     }
 
     async fn base(&self, tool: &str, arguments: &Value) -> Option<String> {

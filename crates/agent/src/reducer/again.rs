@@ -26,6 +26,7 @@ pub fn begin_again(expired: Turn, turn_id: String, seed: String, policy: Policy,
     // What an earlier approval let run stays known: so a call of unknown outcome asks here as well. The answer lists what runs under its own.
     let mut calls = Calls {
         open: Vec::new(),
+        undone: Vec::new(),
         ..old.calls
     };
     for write in &mut calls.writes {

@@ -6,6 +6,7 @@
 mod approval;
 mod rules;
 mod standing;
+mod undone;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -48,12 +49,19 @@ pub struct OpenCall {
     /// is sent, the person is asked again. `None` when no person was asked, or the tool replaces nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
+    /// The arguments with paths as they were behind links when the call came ([`Tool::behind_links`](crate::tools::Tool::behind_links)).
+    /// `None` when no link was on the way: the call follows none then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind_links: Option<Value>,
     /// The grant of the approved plan that it runs under, by its position: one use of it is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<usize>,
     /// The standing grant that it runs under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<String>,
+    /// A rule of the administrator forbids it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub denied: bool,
     /// A person's change of the arguments. `call` has theirs then; the log keeps what the model sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited: Option<CallEdit>,
@@ -258,6 +266,7 @@ impl Reducer<'_> {
     pub(super) fn close_batch(&mut self, remind: bool) {
         let calls = std::mem::take(&mut self.turn.state.calls.open);
         for call in calls {
+            self.note_undone(&call);
             let name = call.call.name;
             let mut answer = call
                 .answer

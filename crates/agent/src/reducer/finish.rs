@@ -14,6 +14,8 @@ use crate::domain::foreign::one_line;
 
 /// Characters of a step where it is only named.
 const STEP_CAP: usize = 300;
+/// Characters of a request where it stands for a goal.
+const TASK_CAP: usize = 60;
 
 /// Steps of a complex plan that are not done, as people read them; those that failed are marked. A simple plan has no ceremony,
 /// except in plan mode, where its steps are carried out one by one.
@@ -186,11 +188,15 @@ impl Reducer<'_> {
                 let (goal, again) = (goal(), end.reviewed);
                 Some(Outbound::Notice(Notice::ReviewExpired { goal, again }))
             }
-            (TurnStatus::Cancelled, _) if state.calls.writes.is_empty() => Some(Outbound::Notice(Notice::Cancelled {})),
-            (TurnStatus::Cancelled, _) => {
-                let done = state.calls.written();
-                Some(Outbound::Notice(Notice::Stopped { done }))
-            }
+            (TurnStatus::Cancelled, _) => Some(Outbound::Notice(Notice::Stopped {
+                goal: state
+                    .plan
+                    .as_ref()
+                    .map_or_else(|| one_line(&state.task, TASK_CAP), |plan| plan.goal.clone()),
+                done: state.calls.written(),
+                // What waits is known to the journal alone.
+                next: None,
+            })),
             (_, reason) => Some(Outbound::Answer(Answer {
                 text: end.text,
                 requester: state.requester.clone(),
@@ -198,6 +204,7 @@ impl Reducer<'_> {
                 open_steps: unfinished(state),
                 granted: granted(state, false),
                 standing: granted(state, true),
+                undone: state.calls.undone.iter().map(|known| known.told.clone()).collect(),
                 problem: end.problem,
                 incident: end.incident,
                 group: state.group,

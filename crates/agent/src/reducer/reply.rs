@@ -58,7 +58,12 @@ impl Reducer<'_> {
             rules::check(&self.turn.state, self.env.tools, self.ours(), &calls)
         };
         let tools = self.env.tools;
-        self.turn.state.calls.open = calls.into_iter().map(|call| open_call(call, tools)).collect();
+        let behind = reply.behind_links.into_iter().chain(std::iter::repeat(None));
+        self.turn.state.calls.open = calls
+            .into_iter()
+            .zip(behind)
+            .map(|(call, behind)| open_call(call, behind, tools))
+            .collect();
         match checked {
             Err(errors) => self.refuse(errors),
             Ok(asked) => self.dispatch(asked),
@@ -310,7 +315,7 @@ pub(super) fn read_text(text: &str) -> ReplyText {
     signal::split_signal(&clean(clip(thinking::strip_reasoning(text), TEXT_CAP)))
 }
 
-fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
+fn open_call(call: ToolCall, behind_links: Option<Value>, tools: &[ToolSpec]) -> OpenCall {
     OpenCall {
         definition: tools.iter().find(|spec| spec.name == call.name).map(ToolSpec::digest),
         call,
@@ -320,8 +325,10 @@ fn open_call(call: ToolCall, tools: &[ToolSpec]) -> OpenCall {
         exit: None,
         lost: false,
         base: None,
+        behind_links,
         standing: None,
         grant: None,
+        denied: false,
         edited: None,
     }
 }

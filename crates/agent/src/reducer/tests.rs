@@ -28,3 +28,4 @@ mod random;
 mod review;
 mod rules;
 mod standing;
+mod undone;

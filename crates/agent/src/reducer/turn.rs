@@ -6,7 +6,7 @@ use super::stored::SCHEMA_VERSION;
 use super::{Capsule, OpenCall, PlanRun, Reported};
 use crate::domain::{
     Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Millis, Mode, Plan, Policy, ReceivedFile, Todo,
-    TurnReason, TurnStatus,
+    TurnReason, TurnStatus, UndoneCall, UndoneCount,
 };
 
 /// Plans after the first that the model may make of its own accord.
@@ -219,12 +219,21 @@ pub struct Calls {
     pub open: Vec<OpenCall>,
     /// Calls that changed something, or may have, in the order in which they ran.
     pub writes: Vec<WriteRecord>,
+    /// Calls that were not carried out, in the order in which that was settled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<UndoneRecord>,
 }
 
 impl Calls {
     /// A call of this digest was sent, and nobody knows whether it ran.
     pub(super) fn lost(&self, call_digest: &str) -> bool {
         self.writes.iter().any(|write| write.unknown && write.call_digest == call_digest)
+    }
+
+    /// How many calls of the turn were not carried out, by reason.
+    #[must_use]
+    pub fn undone_counts(&self) -> Vec<UndoneCount> {
+        UndoneCount::of(self.undone.iter().map(|known| known.told.why))
     }
 
     /// The writes as people are told of them.
@@ -249,6 +258,15 @@ pub struct WriteRecord {
     /// It ran under a standing grant, not under the plan's approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub standing: bool,
+}
+
+/// A call that was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoneRecord {
+    /// As in [`WriteRecord`]. Once such a call is carried out after all, this is forgotten.
+    pub call_digest: String,
+    /// As people are told of it.
+    pub told: UndoneCall,
 }
 
 /// Marks a write that may not have happened.

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use similar::TextDiff;
 use unicode_normalization::UnicodeNormalization;
 
-use super::workspace::{Entry, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
+use super::workspace::{Entry, Links, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
 use super::{AS_ASKED, BoxFuture, CallHandle, Tool, ToolError, ToolOutput, ToolboxError, read_arguments};
 use crate::domain::{ArgumentSense, EffectClass, Ids, Scope, ToolSpec};
 
@@ -89,18 +89,19 @@ impl Tool for FileTool {
         }
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, _call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(&'a self, arguments: &'a Value, call: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
             let workspace = Arc::clone(&self.workspace);
+            let links = if call.links_resolved { Links::Refuse } else { Links::Follow };
             // The disk may be slow or far away: never on a thread that others wait for.
             let work: Box<dyn FnOnce() -> Result<String, ToolError> + Send> = match self.verb {
                 Verb::List => {
                     let PathArgument { path } = read_arguments(arguments)?;
-                    Box::new(move || list(&workspace, &path))
+                    Box::new(move || list(&workspace, &path, links))
                 }
                 Verb::Read => {
                     let PathArgument { path } = read_arguments(arguments)?;
-                    Box::new(move || read(&workspace, &path))
+                    Box::new(move || read(&workspace, &path, links))
                 }
                 Verb::Write => {
                     let call: WriteArguments = read_arguments(arguments)?;
@@ -119,11 +120,25 @@ impl Tool for FileTool {
 
     fn preview<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
-            let Verb::Write = self.verb else { return None };
+            let Verb::Write = self.verb else {
+                let behind = self.behind_links(arguments).await?;
+                return Some(format!("a link leads to: {}", behind.get("path")?));
+            };
             let call: WriteArguments = read_arguments(arguments).ok()?;
             let workspace = Arc::clone(&self.workspace);
             let comparing = tokio::task::spawn_blocking(move || compare(&workspace, &call));
             comparing.await.ok()?.ok()
+        })
+    }
+
+    fn behind_links<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(async move {
+            // A write goes through no link.
+            let (Verb::List | Verb::Read) = self.verb else { return None };
+            let PathArgument { path } = read_arguments(arguments).ok()?;
+            let workspace = Arc::clone(&self.workspace);
+            let behind = tokio::task::spawn_blocking(move || workspace.behind_links(&path)).await.ok()??;
+            Some(json!({ "path": behind }))
         })
     }
 
@@ -162,8 +177,8 @@ fn composed<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
 }
 
 /// One path a line: folders end in `/`, files carry their size after a tab.
-fn list(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
-    let (entries, more) = workspace.list(path)?;
+fn list(workspace: &Workspace, path: &str, links: Links) -> Result<String, ToolError> {
+    let (entries, more) = workspace.list(path, links)?;
     if entries.is_empty() {
         return Ok("(empty)".to_owned());
     }
@@ -184,8 +199,8 @@ fn list(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     Ok(text)
 }
 
-fn read(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
-    let head = workspace.read(path)?;
+fn read(workspace: &Workspace, path: &str, links: Links) -> Result<String, ToolError> {
+    let head = workspace.read(path, links)?;
     if head.text.is_empty() {
         return Ok("(empty file)".to_owned());
     }
@@ -219,7 +234,8 @@ fn compare(workspace: &Workspace, call: &WriteArguments) -> Result<String, ToolE
     let WriteArguments { path, content, append } = call;
     let new = !workspace.exists(path)?;
     let verb = if *append { "appends to" } else { "replaces" };
-    let old = match workspace.read(path) {
+    // The write refuses a link, and what is behind it may be for nobody's eyes.
+    let old = match workspace.read(path, Links::Refuse) {
         _ if new => String::new(),
         Ok(head) if head.text.len() as u64 == head.bytes => head.text,
         Ok(head) if *append => return Ok(format!("appends to `{path}`, {} bytes:\n{content}", head.bytes)),

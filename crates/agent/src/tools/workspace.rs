@@ -1,16 +1,17 @@
 //! One folder and nothing outside it: how the file tools reach the disk.
 //!
-//! Every path is resolved below an open handle of the folder (`openat2` with `RESOLVE_BENEATH` on Linux,
-//! component by component elsewhere; the crate cap-std does it), so neither `..`, an absolute path nor a
-//! symbolic link leads out, not even one that is swapped in between a check and its use. What this cannot
-//! see: hard links and mounts that someone with access to the folder made, and a FIFO swapped in at the
-//! moment of opening, which would hold one reading thread until its writer comes.
+//! Every path is resolved below an open handle of the folder (the crate cap-std does it), so neither `..`, an absolute path nor a
+//! symbolic link leads out. Then it is opened part by part without following any link: what was judged and approved is what is opened, also
+//! if a link is swapped in meanwhile. What this cannot see: hard links and mounts that someone with access to the folder made.
 
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions, Permissions, PermissionsExt};
+use rustix::fs::{Mode, OFlags, openat};
 use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
@@ -66,6 +67,15 @@ pub(super) enum Entry {
     Other(PathBuf),
 }
 
+/// What becomes of a path that goes through a link of the workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Links {
+    /// It is resolved, below the workspace.
+    Follow,
+    /// It is refused: the path was judged as it stands.
+    Refuse,
+}
+
 /// The head of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
@@ -97,13 +107,10 @@ impl Workspace {
     }
 
     /// Everything below `path`, sorted, folders before what is in them. `true` means that there is more.
-    pub(super) fn list(&self, path: &str) -> Result<(Vec<Entry>, bool), ToolError> {
+    pub(super) fn list(&self, path: &str, links: Links) -> Result<(Vec<Entry>, bool), ToolError> {
         let inside = self.spelled(&below(path)?);
-        let folder = match inside.as_os_str().is_empty() {
-            true => self.root.try_clone(),
-            false => self.root.open_dir(&inside),
-        };
-        let folder = folder.map_err(|error| tell(path, &error, "no such folder; list `.` to see what there is"))?;
+        let missing = "no such folder; list `.` to see what there is";
+        let folder = self.folder(path, &self.resolved(path, &inside, links, missing)?, false, missing)?;
         let mut entries = Vec::new();
         let more = walk(&folder, &inside, 0, &mut entries).map_err(|error| tell(path, &error, "cannot be listed"))?;
         Ok((entries, more))
@@ -132,6 +139,70 @@ impl Workspace {
         so_far
     }
 
+    /// The path behind the links of `path`, if that is another one.
+    pub(super) fn behind_links(&self, path: &str) -> Option<String> {
+        let inside = self.spelled(&below(path).ok()?);
+        if inside.as_os_str().is_empty() {
+            return None;
+        }
+        let behind = self.root.canonicalize(&inside).ok()?;
+        (behind != inside).then(|| behind.into_os_string().into_string().ok()).flatten()
+    }
+
+    fn resolved(&self, path: &str, inside: &Path, links: Links, missing: &str) -> Result<PathBuf, ToolError> {
+        match links {
+            Links::Follow if !inside.as_os_str().is_empty() => self.root.canonicalize(inside).map_err(|error| tell(path, &error, missing)),
+            Links::Follow | Links::Refuse => Ok(inside.to_owned()),
+        }
+    }
+
+    /// The folder at `inside`, opened part by part. No part of it is a link, also not one that is swapped in meanwhile. `create`: what is
+    /// missing is created.
+    fn folder(&self, path: &str, inside: &Path, create: bool, missing: &str) -> Result<Dir, ToolError> {
+        let mut folder = self.root.try_clone().map_err(|error| tell(path, &error, missing))?;
+        let mut so_far = PathBuf::new();
+        for part in inside {
+            so_far.push(part);
+            let mut next = open_part(&folder, part, OFlags::DIRECTORY);
+            if create && matches!(&next, Err(error) if error.kind() == ErrorKind::NotFound) {
+                next = match folder.create_dir(part) {
+                    Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+                    // Somebody else may have created it first.
+                    Ok(()) | Err(_) => open_part(&folder, part, OFlags::DIRECTORY),
+                };
+            }
+            folder = match next {
+                Ok(next) => Dir::from_std_file(next),
+                Err(_) if is_link(&folder, part) => return Err(through_link(path, &so_far)),
+                Err(error) => return Err(tell(path, &error, missing)),
+            };
+        }
+        Ok(folder)
+    }
+
+    /// The regular file at `inside`, opened like its folder.
+    fn regular_file(&self, path: &str, inside: &Path) -> Result<File, ToolError> {
+        let missing = "no such file; use list_files to see what there is";
+        let fail = |error: io::Error| tell(path, &error, missing);
+        let special = || ToolError::TellModel(format!("`{path}` is no file; use list_files for folders"));
+        let name = inside.file_name().ok_or_else(special)?;
+        let folder = self.folder(path, inside.parent().unwrap_or(Path::new("")), false, missing)?;
+        // Asked before opening: opening a device may do something.
+        let found = folder.symlink_metadata(name).map_err(fail)?;
+        if found.is_symlink() {
+            return Err(through_link(path, inside));
+        }
+        if !found.is_file() {
+            return Err(special());
+        }
+        // A FIFO that is swapped in now is not waited for.
+        let file = open_part(&folder, name, OFlags::NONBLOCK).map_err(fail)?;
+        match file.metadata().map_err(fail)?.is_file() {
+            true => Ok(file),
+            false => Err(special()),
+        }
+    }
+
     /// Is there anything of that name?
     pub(super) fn exists(&self, path: &str) -> Result<bool, ToolError> {
         match self.root.symlink_metadata(self.file(path)?) {
@@ -142,15 +213,11 @@ impl Workspace {
     }
 
     /// The head of the text file at `path`.
-    pub(super) fn read(&self, path: &str) -> Result<Head, ToolError> {
+    pub(super) fn read(&self, path: &str, links: Links) -> Result<Head, ToolError> {
         let inside = self.file(path)?;
         let missing = "no such file; use list_files to see what there is";
         let fail = |error: io::Error| tell(path, &error, missing);
-        // Asked before opening: opening a FIFO would wait for its writer.
-        if !self.root.metadata(&inside).map_err(fail)?.is_file() {
-            return Err(ToolError::TellModel(format!("`{path}` is no file; use list_files for folders")));
-        }
-        let handle = self.root.open(&inside).map_err(fail)?;
+        let handle = self.regular_file(path, &self.resolved(path, &inside, links, missing)?)?;
         let bytes = handle.metadata().map_err(fail)?.len();
         let mut head = Vec::new();
         // Three bytes more than shown, so that a character across the limit is not mistaken for bad UTF-8.
@@ -182,12 +249,7 @@ impl Workspace {
         let inside = self.file(&path.nfc().collect::<String>())?;
         let refuse = |why: String| Err(ToolError::TellModel(format!("`{path}` {why}")));
         let fail = |error: io::Error| tell(path, &error, "no such file; use list_files to see what there is");
-        self.refuse_links(path, &inside)?;
-        // Asked before opening: opening a FIFO would wait for its writer.
-        if !self.root.symlink_metadata(&inside).map_err(fail)?.is_file() {
-            return refuse("is no file; use list_files for folders".to_owned());
-        }
-        let handle = self.root.open(&inside).map_err(fail)?;
+        let handle = self.regular_file(path, &inside)?;
         let mut bytes = Vec::new();
         handle
             .take(Self::MAX_TAKEN_BYTES as u64 + 1)
@@ -217,7 +279,7 @@ impl Workspace {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok("absent".to_owned()),
             Err(error) => return Err(fail(error)),
         }
-        let (mut handle, mut hash) = (self.root.open(&inside).map_err(fail)?, Sha256::new());
+        let (mut handle, mut hash) = (self.regular_file(path, &inside)?, Sha256::new());
         let mut part = vec![0; MAX_READ_BYTES];
         loop {
             match handle.read(&mut part).map_err(fail)? {
@@ -225,24 +287,6 @@ impl Workspace {
                 count => hash.update(part.get(..count).unwrap_or_default()),
             }
         }
-    }
-
-    /// People approve a write by its path. Behind a link it would land at another one.
-    fn refuse_links(&self, path: &str, folder: &Path) -> Result<(), ToolError> {
-        let mut so_far = PathBuf::new();
-        for part in folder {
-            so_far.push(part);
-            let Ok(found) = self.root.symlink_metadata(&so_far) else {
-                return Ok(());
-            };
-            if found.is_symlink() {
-                return Err(ToolError::TellModel(format!(
-                    "`{path}` goes through the link `{}`; give the path of the thing itself",
-                    so_far.display()
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// Makes `content` the whole of the file at `path`, or (`append`) adds it to what is there; missing folders on the way are created. A reader
@@ -258,15 +302,8 @@ impl Workspace {
         }
         let name = inside.file_name().ok_or_else(|| no_file(path))?;
         let fail = |error: io::Error| tell(path, &error, "cannot be written there");
-        let folder = match inside.parent() {
-            None => self.root.try_clone(),
-            Some(parent) if parent.as_os_str().is_empty() => self.root.try_clone(),
-            Some(parent) => {
-                self.refuse_links(path, parent)?;
-                self.root.create_dir_all(parent).and_then(|()| self.root.open_dir(parent))
-            }
-        }
-        .map_err(fail)?;
+        // People approve a write by its path. Behind a link it would land at another one.
+        let folder = self.folder(path, inside.parent().unwrap_or(Path::new("")), true, "cannot be written there")?;
         // From here on one handle: its folder may be moved, the file still lands in it.
         let old = match folder.symlink_metadata(name) {
             Ok(old) if old.is_file() => Some(old),
@@ -291,7 +328,7 @@ impl Workspace {
         let written = (|| {
             let mut file = folder.open_with(&unfinished, OpenOptions::new().write(true).create_new(true))?;
             if append && old.is_some() {
-                io::copy(&mut folder.open(name)?.take(MAX_APPENDED_BYTES), &mut file)?;
+                io::copy(&mut open_part(&folder, name, OFlags::NONBLOCK)?.take(MAX_APPENDED_BYTES), &mut file)?;
             }
             file.write_all(content.as_bytes())?;
             if let Some(old) = &old {
@@ -313,6 +350,23 @@ impl Workspace {
         }
         Ok(old.is_none())
     }
+}
+
+/// What `folder` has under the one name `part`. A link is not followed.
+fn open_part(folder: &Dir, part: &OsStr, kind: OFlags) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | kind;
+    Ok(File::from(openat(folder, part, flags, Mode::empty())?))
+}
+
+fn is_link(folder: &Dir, part: &OsStr) -> bool {
+    folder.symlink_metadata(part).is_ok_and(|found| found.is_symlink())
+}
+
+fn through_link(path: &str, link: &Path) -> ToolError {
+    ToolError::TellModel(format!(
+        "`{path}` goes through the link `{}`; give the path of the thing itself",
+        link.display()
+    ))
 }
 
 /// The path of a file below the workspace.

@@ -66,8 +66,12 @@ pub(super) enum Part<'a> {
         rows: Vec<String>,
         more: Option<String>,
     },
-    /// Words of the model that come with a card: Markdown.
-    Note(&'static str, String),
+    /// Words of the model that come with a card: foreign, in a quotation under a label of ours.
+    Note {
+        name: &'static str,
+        label: String,
+        text: String,
+    },
     Answer(Answer),
     Call(Box<Call<'a>>),
     Ask(Box<Ask<'a>>),
@@ -126,6 +130,7 @@ pub(super) struct Call<'a> {
     pub(super) tool: String,
     pub(super) effect: String,
     pub(super) status: String,
+    /// In code type: it holds what the model wrote.
     pub(super) justification: Option<String>,
     pub(super) warning: Option<String>,
     /// Who must approve it, and how many have, where that is said of it alone.
@@ -200,10 +205,8 @@ pub(super) struct Button {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ButtonStyle {
     Primary,
-    /// It does what cannot be taken back.
+    /// It does harm that cannot be taken back. Nothing else is red: a refusal harms nothing.
     Danger,
-    /// It ends the task.
-    End,
     Plain,
 }
 
@@ -259,10 +262,9 @@ impl Tone {
                 DecisionKind::Revise => match asked {
                     AskKind::Approval | AskKind::Question | AskKind::Changes => Self::Info,
                     AskKind::Answer => Self::Good,
-                    AskKind::Actions => Self::Bad,
+                    AskKind::Actions => Self::Quiet,
                 },
-                DecisionKind::Cancel | DecisionKind::Reject => Self::Bad,
-                DecisionKind::Expire | DecisionKind::Supersede => Self::Quiet,
+                DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede => Self::Quiet,
             },
         }
     }

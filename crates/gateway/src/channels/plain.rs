@@ -1,6 +1,6 @@
 //! Everything we say as plain text: for the API's message list, and for a chat that refused the card.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::card::{Call, Caps, Card, CardLine, CardWords, Exhibit, Head, Part, Span, Surface, Tone};
 use super::wording::{clock_time, inert_notice, notice_people, notice_text, one_line, requester};
@@ -34,29 +34,48 @@ pub(super) struct TextMarkup<'a> {
 
 /// `content` as a message of text alone; empty for a reaction. Foreign text is inert, people are mentioned by what we know about them.
 pub(super) fn chat_text(templates: &Templates, locale: Locale, content: &Outbound, markup: &TextMarkup<'_>) -> String {
-    let name = |id: &str| (markup.mention)(id).unwrap_or_else(|| (markup.escape)(&one_line(id, 128)));
-    // Such a notice holds ids, words of ours and text that is inert.
-    let person = |id: &str| match ChannelKind::Lark.is_group(id) {
-        true => templates.say(locale, "foot.department", json!({"id": name(id)})),
-        false => name(id),
-    };
-    if let Outbound::Notice(notice) = content
-        && let Some(named) = notice_people(&inert_notice(notice.clone(), &markup.escape), &person)
-    {
-        return (markup.words)(&notice_text(templates, locale, &named));
-    }
-    let PlainText { asking, body } = PlainText::of(templates, locale, markup.surface, content, &name);
+    let ChatText { before, body } = ChatText::of(templates, locale, content, markup);
     if body.is_empty() {
-        return body;
+        return before;
     }
-    let before = match requester(content).and_then(markup.mention) {
-        _ if !asking.is_empty() => format!("{asking}\n"),
-        Some(mention) => format!("{mention} "),
-        None => String::new(),
-    };
     let cut = templates.say(locale, "foot.cut", json!({}));
     let body = (markup.body)(&body, &before, &cut);
     format!("{before}{body}")
+}
+
+/// [`chat_text`] in two pieces.
+pub(super) struct ChatText {
+    /// Ours, as the platform spells it: whom it asks, or all that there is to say.
+    pub(super) before: String,
+    /// The rest, in which foreign text stands as it is.
+    pub(super) body: String,
+}
+
+impl ChatText {
+    pub(super) fn of(templates: &Templates, locale: Locale, content: &Outbound, markup: &TextMarkup<'_>) -> Self {
+        let name = |id: &str| (markup.mention)(id).unwrap_or_else(|| (markup.escape)(&one_line(id, 128)));
+        // Such a notice holds ids, words of ours and text that is inert.
+        let person = |id: &str| match ChannelKind::Lark.is_group(id) {
+            true => templates.say(locale, "foot.department", json!({"id": name(id)})),
+            false => name(id),
+        };
+        if let Outbound::Notice(notice) = content
+            && let Some(named) = notice_people(&inert_notice(notice.clone(), &markup.escape), &person)
+        {
+            return Self {
+                before: (markup.words)(&notice_text(templates, locale, &named)),
+                body: String::new(),
+            };
+        }
+        let PlainText { asking, body } = PlainText::of(templates, locale, markup.surface, content, &name);
+        let before = match requester(content).and_then(markup.mention) {
+            _ if body.is_empty() => String::new(),
+            _ if !asking.is_empty() => format!("{asking}\n"),
+            Some(mention) => format!("{mention} "),
+            None => String::new(),
+        };
+        Self { before, body }
+    }
 }
 
 /// [`plain_text`] in two pieces.
@@ -107,7 +126,10 @@ fn lines(words: &CardWords<'_>, card: &Card<'_>) -> Vec<String> {
                 lines.push(label.clone());
                 lines.extend(rows.iter().map(|row| format!("- {row}")));
             }
-            Part::Note(_, text) => lines.push(hang(text)),
+            Part::Note { label, text, .. } => {
+                lines.push(label.clone());
+                lines.extend(text.trim().lines().map(|line| format!("> {line}")));
+            }
             Part::Answer(answer) => lines.extend([answer.text.clone(), bare(&answer.ours)]),
             Part::Call(row) => lines.extend(call(row)),
             // There are no buttons.
@@ -128,7 +150,7 @@ fn head(words: &CardWords<'_>, head: &Head) -> Vec<String> {
 fn call(call: &Call<'_>) -> Vec<String> {
     let exhibit = |shown: &Exhibit| format!("{}{}", label(&shown.label), hang(&shown.text));
     let mut lines = vec![format!("{}. {} ({}, {})", call.number, call.row.tool, call.effect, call.status)];
-    lines.extend(call.justification.clone());
+    lines.extend(call.justification.as_deref().map(|why| Value::from(why).to_string()));
     // What is decided about comes before what may be cut.
     lines.push(exhibit(&call.arguments));
     lines.extend(call.hidden.clone());
@@ -149,6 +171,7 @@ fn line(said: &CardLine, name: &dyn Fn(&str) -> String) -> String {
         Span::Label(words) => label(words),
         Span::Foreign(text) => one_line(text, usize::MAX),
         Span::Block(text) => hang(text),
+        Span::Code(text) => text.clone(),
         Span::Tools(names) => names.join(", "),
         Span::Person(id) => name(id),
         Span::Chat(id) => one_line(id, 128),

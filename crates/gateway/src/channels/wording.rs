@@ -5,8 +5,8 @@ mod audience;
 use serde_json::{Value, json};
 
 use countersign_agent::domain::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Limit, Locale, Millis,
-    Notice, PlanCard, PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason,
+    ActionView, Answer, ApprovalCard, Approver, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Limit, Locale,
+    Millis, Notice, PlanCard, PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason, UndoneCount,
 };
 use countersign_agent::template::Templates;
 
@@ -32,7 +32,12 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
         }
         Notice::Expired { goal, .. } | Notice::ReviewExpired { goal, .. } => values["goal"] = json!(one_line(goal, 200)),
         Notice::WhichOne { goals } => values["goals"] = lines(goals),
-        Notice::Stopped { done } | Notice::HookFailed { done } => values["done"] = lines(done),
+        Notice::Stopped { goal, done, next } => {
+            values["goal"] = json!(one_line(goal, 200));
+            values["done"] = lines(done);
+            values["next"] = json!(next.as_deref().map(|next| one_line(next, 200)));
+        }
+        Notice::HookFailed { done } => values["done"] = lines(done),
         Notice::AllowedHere { until, .. } => values["until"] = json!(readable_time(until)),
         Notice::StandingGrants { grants, .. } => {
             let line = |grant: &StandingLine| {
@@ -239,16 +244,27 @@ fn decision_key(kind: DecisionKind, asked: AskKind) -> &'static str {
     }
 }
 
-/// The makers of a decision, its way and its time, which is said as `at`. `name` gives a person's name.
+/// The makers of a decision, its way and its time, which is said as `at`. `counts`: in place of the decision's word. `name` gives a person's
+/// name.
 pub(super) fn decided_by(
     templates: &Templates,
     locale: Locale,
     decision: &Decision,
-    asked: AskKind,
+    (asked, counts): (AskKind, Option<&str>),
     at: &str,
     mut name: impl FnMut(&str) -> String,
 ) -> String {
-    let makers = decision.makers();
+    let mut makers = decision.makers();
+    // Of several calls some were rejected, perhaps by somebody who approved none.
+    let last = decision
+        .by
+        .as_ref()
+        .filter(|by| counts.is_some() && makers.iter().all(|maker| maker.by != **by));
+    makers.extend(last.map(|by| Approver {
+        by: by.clone(),
+        through_api: decision.through_api,
+        in_place_of: decision.in_place_of.clone(),
+    }));
     if makers.is_empty() {
         return templates.say(locale, "state.decided_at", json!({"at": at}));
     }
@@ -263,9 +279,15 @@ pub(super) fn decided_by(
         });
         all_of(templates, locale, &named.collect::<Vec<_>>())
     };
-    let state = templates.say(locale, decision_key(decision.kind, asked), json!({}));
+    let word = || templates.say(locale, decision_key(decision.kind, asked), json!({}));
+    let state = counts.map_or_else(word, str::to_owned);
     let values = json!({"state": capitalized(&state), "by": names(false), "api": names(true), "at": at});
-    templates.say(locale, "state.decided_by", values)
+    let key = match (decision.kind, asked) {
+        // It is theirs, and they did not receive it.
+        (DecisionKind::Revise, AskKind::Approval | AskKind::Question) => "state.replied_by",
+        _ => "state.decided_by",
+    };
+    templates.say(locale, key, values)
 }
 
 /// `a, b and c`, as the language has it.
@@ -283,6 +305,15 @@ pub(super) fn end_key(end: PlanEnd) -> &'static str {
         PlanEnd::Early(TurnReason::Expired) => "state.expire",
         PlanEnd::Early(_) => "state.failed",
     }
+}
+
+/// How many calls were not carried out, behind the word on how a task ended: `, 1 rejected`. Empty where all were.
+#[must_use]
+pub fn undone_words(templates: &Templates, locale: Locale, undone: &[UndoneCount]) -> String {
+    if undone.is_empty() {
+        return String::new();
+    }
+    templates.say(locale, "undone.counts", json!({ "parts": undone }))
 }
 
 /// A sentence on how the work on a plan ended, where its word does not say all of it.

@@ -1,7 +1,7 @@
 //! The keys in force in one chat, for `check --chat`, and what profiles name that is not there.
 
 use config::{Map, Value, ValueKind};
-use countersign_agent::domain::{CoverageGap, ToolSpec, is_tool_of};
+use countersign_agent::domain::{CoverageGap, Rule, Ruling, ToolSpec, is_tool_of};
 use countersign_agent::tools::McpServer;
 
 use super::effective::{Line, key_line, of_text, render_lines};
@@ -11,10 +11,14 @@ use super::profiles::{self, channel_of, of_channel, of_model};
 use super::table::{ChannelLive, KEYS, Model};
 use super::values::LayeredValues;
 
-/// The keys in force in `chat`: its channel's, the agent's, the model's and the tools, with those of its profile in their places.
+/// Pairs of rules that are warned of.
+const MOST_PAIRS: usize = 20;
+
+/// The keys in force in the chat that somebody writes as `chat`: its channel's, the agent's, the model's and the tools, with those of its profile
+/// in their places.
 pub(super) fn render(layered: LayeredValues<'_>, live: &Live, chat: &str, tools: &[String]) -> String {
-    let channel = channel_of(chat);
-    let profile = live.profiles.of_chat(chat);
+    let (channel, chat) = channel_of(chat);
+    let profile = live.profiles.of_chat(channel, chat);
     let section = profile.and_then(|profile| layered.at(&format!("profiles.{}", profile.name)));
     let own = section.map(members).unwrap_or_default();
     let word = |path: &str, value: &str| (path.to_owned(), of_text(value), String::new());
@@ -114,5 +118,31 @@ pub(super) fn idle_patterns(layered: LayeredValues<'_>, live: &Live, servers: &[
         };
         warnings.push(warning("rules", format!("{} fits no call: {why}", rule.described())));
     }
+    warnings.extend(rules_without_approvers(&live.rules, tools).map(|why| warning("rules", why)));
     warnings
+}
+
+/// The first pairs of rules that may fit one call and ask different people: nobody can approve it.
+fn rules_without_approvers(rules: &[Rule], tools: &[ToolSpec]) -> impl Iterator<Item = String> {
+    let named: Vec<(&Rule, Vec<bool>)> = rules
+        .iter()
+        .filter(|rule| matches!(rule.then, Ruling::Ask(_)))
+        .map(|rule| (rule, tools.iter().map(|tool| rule.names(&tool.name)).collect()))
+        .collect();
+    let mut found = Vec::new();
+    for (at, (one, own)) in named.iter().enumerate() {
+        for (other, theirs) in named.iter().skip(at + 1) {
+            let share_a_tool = own.iter().zip(theirs).any(|(own, theirs)| *own && *theirs);
+            // Tools of servers are not known here.
+            let same_tool = share_a_tool || one.names(&other.tool) || other.names(&one.tool);
+            if found.len() < MOST_PAIRS && same_tool && one.may_meet(other) && one.ask_nobody_together(other) {
+                found.push(format!(
+                    "{} and {} may fit one call, and nobody is asked by both: nobody can approve it",
+                    one.described(),
+                    other.described()
+                ));
+            }
+        }
+    }
+    found.into_iter()
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use config::{Map, ValueKind};
+use countersign_agent::domain::ChannelKind;
 use countersign_agent::template::yaml::{self, Node, Yaml};
 
 use super::database_address::DatabaseAddress;
@@ -47,6 +48,8 @@ pub(super) enum Kind {
     Folder,
     /// List of ids or names.
     Ids,
+    /// List of chats, as [`ChannelKind::chat_name`] writes them.
+    Chats,
     /// `requester`, `anyone`, `not_requester` or a list of at least one user or group id.
     Approvers {
         /// Or `same`.
@@ -143,6 +146,7 @@ impl Kind {
             Self::Redis => "redis://HOST:PORT/DB, rediss://…, redis-cluster://HOST:PORT,… or redis-sentinel://HOST:PORT,…/DB#MASTER".into(),
             Self::Prefix => "1 to 64 letters, digits and . _ : -".into(),
             Self::Folder => "a folder that exists, or blank".into(),
+            Self::Chats => "a list of chats, each once: oc_… of Lark, C…, D… or G… of Slack, console:NAME of the console".into(),
             Self::Ids => "a list of texts without blanks, each once, for example [a, b]".into(),
             Self::Approvers { same } => format!(
                 "{}requester, anyone, not_requester or a list of user and group ids, each once",
@@ -181,7 +185,7 @@ impl Kind {
                 .ok_or_else(refuse),
             (Self::NoneOrWhole { .. }, Yaml::Whole(0)) => Ok(0_i64.into()),
             (Self::NoneOrWhole { min, max }, Yaml::Whole(_)) => Self::Whole { min, max }.parse(node).map_err(|_| refuse()),
-            (Self::Ids | Self::Features | Self::Maps(_), Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
+            (Self::Ids | Self::Chats | Self::Features | Self::Maps(_), Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
             (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
             // `app_id:` with nothing behind it says what `app_id: ""` says.
             (_, Yaml::Null) if self.is_text() => self.parse_text("").ok_or_else(refuse),
@@ -189,7 +193,7 @@ impl Kind {
                 Ok(text.as_str().into())
             }
             (Self::Approvers { .. }, Yaml::List(items)) if items.is_empty() => Err(refuse()),
-            (Self::Approvers { .. } | Self::Ids, Yaml::List(items)) => self.parse_ids(items),
+            (Self::Approvers { .. } | Self::Ids | Self::Chats, Yaml::List(items)) => self.parse_ids(items),
             (Self::Roles, Yaml::List(items)) if items.is_empty() => Err(refuse()),
             (Self::Roles, Yaml::List(items)) => parse_words(ROLES, items).ok_or_else(refuse),
             (Self::Features, Yaml::List(items)) => parse_words(FEATURES, items).ok_or_else(refuse),
@@ -230,6 +234,7 @@ impl Kind {
             | Self::Roles
             | Self::Features
             | Self::Ids
+            | Self::Chats
             | Self::Approvers { .. }
             | Self::Effects
             | Self::Maps(_)
@@ -249,10 +254,12 @@ impl Kind {
     }
 
     fn parse_ids(self, items: &[Node]) -> Result<ValueKind, Refusal> {
+        let is_chat = |id: &str| ChannelKind::parse_chat(id).is_some();
+        let is_id = |id: &str| !id.is_empty() && !id.contains(char::is_whitespace) && (!matches!(self, Self::Chats) || is_chat(id));
         let mut read: Vec<&str> = Vec::new();
         for item in items {
             match &item.value {
-                Yaml::Text(id) if !id.is_empty() && !id.contains(char::is_whitespace) && !read.contains(&id.as_str()) => read.push(id),
+                Yaml::Text(id) if is_id(id) && !read.contains(&id.as_str()) => read.push(id),
                 other => {
                     return Err(Refusal {
                         line: item.line,

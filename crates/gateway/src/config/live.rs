@@ -73,7 +73,7 @@ impl Live {
     /// chat asks here.
     #[must_use]
     pub fn in_chat(&self, channel: ChannelKind, chat: &str) -> &ChannelLive {
-        match self.profiles.of_chat(chat) {
+        match self.profiles.of_chat(channel, chat) {
             Some(profile) => profile.in_channel(channel),
             None => self.of_channel(channel),
         }
@@ -107,7 +107,7 @@ impl Live {
     #[must_use]
     pub fn policy(&self, channel: ChannelKind, chat: &str) -> Policy {
         let (own, agent) = (self.in_chat(channel, chat), &self.agent);
-        let profile = self.profiles.of_chat(chat);
+        let profile = self.profiles.of_chat(channel, chat);
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         Policy {
             review_enabled: own.review_enabled,

@@ -15,7 +15,7 @@ use super::table::{ChannelLive, Model, ProviderKind};
 pub struct Profile {
     /// Its name.
     pub name: String,
-    /// The chats that it holds in.
+    /// The chats that it holds in, as [`ChannelKind::chat_name`] writes them.
     pub chats: Vec<String>,
     /// Added to the prompt, after what is added for all chats.
     pub system_prompt: String,
@@ -42,7 +42,7 @@ impl Profile {
 
     /// The channels that its chats belong to, by the form of their ids.
     pub(super) fn channels(&self) -> impl Iterator<Item = ChannelKind> {
-        let has = |channel: &ChannelKind| self.chats.iter().any(|chat| channel_of(chat) == *channel);
+        let has = |channel: &ChannelKind| self.chats.iter().any(|chat| channel_of(chat).0 == *channel);
         [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console]
             .into_iter()
             .filter(has)
@@ -92,10 +92,11 @@ impl Profiles {
         Ok(Self(profiles))
     }
 
-    /// The profile of this chat.
+    /// The profile of the chat of this id.
     #[must_use]
-    pub fn of_chat(&self, chat: &str) -> Option<&Profile> {
-        self.iter().find(|profile| profile.chats.iter().any(|id| id == chat))
+    pub fn of_chat(&self, channel: ChannelKind, chat: &str) -> Option<&Profile> {
+        let name = channel.chat_name(chat);
+        self.iter().find(|profile| profile.chats.contains(&name))
     }
 
     /// The profile of this name.
@@ -125,19 +126,9 @@ pub(super) fn of_channel(mut channel: Map<String, Value>, section: &Map<String, 
     channel
 }
 
-/// The channel that a chat belongs to, by the form of its id: `oc_…` is Lark's; capitals and digits after a `C`, `D` or `G` are Slack's.
-pub(super) fn channel_of(chat: &str) -> ChannelKind {
-    let is_slack = chat.starts_with(['C', 'D', 'G'])
-        && chat
-            .bytes()
-            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-    if chat.starts_with("oc_") {
-        ChannelKind::Lark
-    } else if is_slack {
-        ChannelKind::Slack
-    } else {
-        ChannelKind::Console
-    }
+/// The chat that somebody writes as `chat`, and its channel. What is no id of a platform is the name of a chat of the console.
+pub(super) fn channel_of(chat: &str) -> (ChannelKind, &str) {
+    ChannelKind::parse_chat(chat).unwrap_or((ChannelKind::Console, chat))
 }
 
 /// `models`, by name.

@@ -56,7 +56,7 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<Map<String, Value>, Refusal>
     for Entry { key, node } in entries {
         let kind = match key.as_str() {
             "tool" | "where" => None,
-            "chats" => Some(Kind::Ids),
+            "chats" => Some(Kind::Chats),
             "effect" => Some(EFFECT),
             "then" => Some(THEN),
             "approvers" => Some(Kind::Approvers { same: false }),
@@ -99,9 +99,10 @@ fn read_arguments(line: u64, entries: &[Entry]) -> Result<ValueKind, Refusal> {
             },
             Yaml::Flag(flag) => (*flag).into(),
             Yaml::Float(number) => (*number).into(),
-            Yaml::Whole(number) => match i64::try_from(*number) {
-                Ok(number) => number.into(),
-                Err(_) => return wrong("the number is too large"),
+            Yaml::Whole(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+                (Ok(number), _) => number.into(),
+                (_, Ok(number)) => number.into(),
+                _ => return wrong("the number is too large"),
             },
             Yaml::Null | Yaml::List(_) | Yaml::Map(_) => return wrong("must be a text, a number, true or false"),
         };

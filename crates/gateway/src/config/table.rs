@@ -388,7 +388,7 @@ const PROFILES: Sections = Sections {
 static OF_A_PROFILE: LazyLock<Form> = LazyLock::new(|| {
     let own = [
         Key::hot(NAME, Kind::Name, "''"),
-        Key::hot("chats", Kind::Ids, "[]"),
+        Key::hot("chats", Kind::Chats, "[]"),
         Key::hot("system_prompt", Kind::Text, "''"),
         Key::hot("tools", Kind::Ids, "['*']"),
         Key::hot("model", Kind::Text, "''"),

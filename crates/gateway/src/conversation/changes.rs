@@ -10,7 +10,7 @@ use super::commands::ChatCommand;
 use super::phrases::Phrase;
 use super::rights::Rights;
 use super::route::TEXT_LIMIT;
-use super::stop::{end_turn, open_gate};
+use super::stop::{end_turn, open_gate, stopped};
 use super::{paint, say};
 
 /// A message was recalled: its task ends, or is dropped while it still waits. Other messages change nothing.
@@ -108,7 +108,7 @@ async fn reword(
     if new.attachment_only || said.task().is_empty() || Phrase::of(&said, false) == Phrase::Ignore {
         if session.finish_task(task.id, "emptied").await? {
             say::mark_dropped(session, task).await?;
-            say::tell_of(session, row, task, Notice::Stopped { done: Vec::new() }).await?;
+            say::tell_of(session, row, task, stopped(paint::brief(&old.unaddressed("").text))).await?;
         }
         return Ok("task dropped");
     }

@@ -1,8 +1,9 @@
 //! What waits for one person in all chats of an organisation: read from the ledger, by the rights of this moment. Nothing is stored.
 
 use countersign_agent::domain::handshake::Right;
-use countersign_agent::domain::{Conversation, Gate, GateKind, Inbound, InboundBody, Notice, Outbound};
+use countersign_agent::domain::{Conversation, Gate, GateKind, Inbound, InboundBody, Millis, Notice, Outbound, UndoneCount};
 
+use crate::lanes::undone_of;
 use crate::store::{GateRecord, Read, StoreError};
 
 use super::{Conversations, paint};
@@ -11,13 +12,16 @@ use super::{Conversations, paint};
 const LOOKED_AT: usize = 100;
 /// Tasks of the person, under way and waiting: so many of each.
 const TASKS: i64 = 20;
+/// Tasks of the person that ended, at most, and within how many milliseconds.
+const ENDED: i64 = 5;
+const LATELY: i64 = 24 * 60 * 60 * 1000;
 
 /// What waits for a person.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waiting {
     /// Gates that they are asked about, oldest first.
     pub gates: Vec<WaitingGate>,
-    /// Their own tasks that have not ended.
+    /// Their own tasks: those that have not ended, then the last that ended.
     pub tasks: Vec<OwnTask>,
     /// More gates are open than were looked at.
     pub more: bool,
@@ -34,15 +38,17 @@ pub struct WaitingGate {
     pub card: Outbound,
 }
 
-/// A task that has not ended.
+/// A task that has not ended, or ended lately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnTask {
     /// Where it was asked.
     pub place: Conversation,
     /// What was asked: a line of foreign text.
     pub goal: String,
-    /// `queued`, `running`, or the kind of the gate at which it waits.
+    /// `queued`, `running`, the kind of the gate at which it waits, or how it ended: `completed`, `failed`, `cancelled`.
     pub state: &'static str,
+    /// How many of its calls were not carried out, by reason; known once it ended.
+    pub undone: Vec<UndoneCount>,
 }
 
 impl Conversations {
@@ -87,7 +93,7 @@ impl Conversations {
             }
         }
         waiting.gates = gates;
-        waiting.tasks = tasks(&mut session, place, user).await?;
+        waiting.tasks = tasks(&mut session, place, user, now).await?;
         Ok(unknown)
     }
 
@@ -123,8 +129,8 @@ impl Conversations {
     }
 }
 
-/// The person's tasks that have not ended: those under way, and those that wait their turn.
-async fn tasks(session: &mut Read, place: &Conversation, user: &str) -> Result<Vec<OwnTask>, StoreError> {
+/// The person's tasks: those under way, those that wait their turn, and the last that ended.
+async fn tasks(session: &mut Read, place: &Conversation, user: &str, now: Millis) -> Result<Vec<OwnTask>, StoreError> {
     let mut tasks = Vec::new();
     for turn in session.open_turns_of(place, user, TASKS).await? {
         let gate = session
@@ -135,6 +141,7 @@ async fn tasks(session: &mut Read, place: &Conversation, user: &str) -> Result<V
             state: gate.map_or("running", |gate| gate.kind.as_str()),
             goal: paint::brief(&turn.text),
             place: turn.conversation,
+            undone: Vec::new(),
         });
     }
     for row in session.queued_of(place, user, TASKS).await? {
@@ -145,6 +152,15 @@ async fn tasks(session: &mut Read, place: &Conversation, user: &str) -> Result<V
             goal: paint::brief(&message.unaddressed("").text),
             place: row.inbound.conversation,
             state: "queued",
+            undone: Vec::new(),
+        });
+    }
+    for turn in session.ended_turns_of(place, user, Millis(now.0 - LATELY), ENDED).await? {
+        tasks.push(OwnTask {
+            state: turn.status.as_str(),
+            goal: paint::brief(&turn.text),
+            undone: undone_of(&turn),
+            place: turn.conversation,
         });
     }
     Ok(tasks)

@@ -310,6 +310,7 @@ impl Rights {
         GateStanding {
             requester,
             shown_whole: standing.shown_whole || actor.via == Via::Api,
+            cut: standing.cut && actor.via != Via::Api,
             away: &self.away,
             ..standing
         }
@@ -328,14 +329,13 @@ impl Rights {
 
     /// For a person who may not decide at `gate`, or about `row` of it: who may.
     pub(super) fn not_entitled(&self, gate: &Gate, row: Option<&Action>) -> Notice {
-        let own = row.and_then(|row| row.approvers.as_ref());
-        let named = |requester: String| Notice::NotEntitled { requester };
-        match own.unwrap_or(self.approvers(gate.kind)).named() {
-            Approvers::Requester => named(gate.requester.clone()),
-            Approvers::Anyone | Approvers::All(_) => named(String::new()),
-            Approvers::NotRequester => Notice::OwnTask {},
-            Approvers::Listed(ids) => named(ids.join(", ")),
-        }
+        let ours = self.approvers(gate.kind);
+        let deciders = match (row, &gate.card) {
+            (Some(row), _) => row.approvers.as_ref().unwrap_or(ours).deciders(&gate.requester),
+            (None, Outbound::ApprovalCard(card)) => card.deciders_by(ours),
+            (None, _) => ours.deciders(&gate.requester),
+        };
+        Notice::not_entitled(&deciders, &str::to_owned)
     }
 
     /// The rights of these approvers and users.

@@ -75,15 +75,17 @@ impl Conversations {
         };
         let offer = actions.iter().find(|view| view.id == row.id)?.always.as_deref()?;
         let live = self.settings.current();
+        let place = &record.gate.conversation;
+        let chat = place.channel.chat_name(&place.chat);
         let judged = JudgedCall {
             tool: &row.tool,
             effect: row.effect,
             arguments: &row.arguments,
+            behind_links: None,
             scope: &offer.scope,
-            chat: &record.gate.conversation.chat,
+            chat: &chat,
         };
         let spared = live.agent.standing_grants && live.agent.approval != ApprovalMode::Always && judge(&live.rules, &judged).is_none();
-        let place = &record.gate.conversation;
         let quorum_now = live.in_chat(place.channel, &place.chat).approval_quorum;
         let one_person = row.quorum.max(record.gate.quorum).max(quorum_now) <= 1;
         (spared && one_person && row.status == ActionStatus::Pending && row.edited.is_none()).then_some(offer)

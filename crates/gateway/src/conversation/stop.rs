@@ -47,7 +47,16 @@ pub(super) async fn stop(
             let goals = others.iter().map(goal).collect();
             say::tell_seldom(session, row, Notice::WhichOne { goals }, actor.now).await
         }
-        (true, _) => say::tell(session, row, Notice::Stopped { done: Vec::new() }).await,
+        (true, _) => say::tell(session, row, stopped(String::new())).await,
+    }
+}
+
+/// A task that had not begun is dropped.
+pub(super) fn stopped(goal: String) -> Notice {
+    Notice::Stopped {
+        goal,
+        done: Vec::new(),
+        next: None,
     }
 }
 

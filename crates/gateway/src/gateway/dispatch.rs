@@ -14,7 +14,7 @@ use super::outages::Lasting;
 use super::state::Gateway;
 use super::uploads::{Uploads, carry};
 use crate::channels::{BatchSizes, Delivery, DeliveryError, Receipt};
-use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError};
+use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError, Tx};
 
 /// Between two tries to write down what came of a delivery.
 const RETRY: Duration = Duration::from_millis(200);
@@ -290,7 +290,12 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
             let uncertain = matches!(error, DeliveryError::Retry { uncertain: true, .. });
             match next(row, error, now) {
                 Next::HeldBack(at) => tx.outbox_held_back(row, at, &reason).await?,
-                Next::Again(at, plain) => tx.outbox_retry(row, at, &reason, plain, uncertain).await?,
+                Next::Again(at, plain) => {
+                    if plain && !row.plain {
+                        note_cut(gateway, &mut tx, row).await?;
+                    }
+                    tx.outbox_retry(row, at, &reason, plain, uncertain).await?;
+                }
                 Next::GiveUp => tx.outbox_failed(row, &reason).await?,
             }
         }
@@ -298,6 +303,16 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
     tx.commit().await?;
     // An answer to the card may have come in before the news of its arrival.
     gateway.ledger.inbox_wakeup().notify_one();
+    Ok(())
+}
+
+/// Before a card goes out as text that is cut, its gate says so: an answer may come in at once.
+async fn note_cut(gateway: &Gateway, tx: &mut Tx, row: &OutboxRow) -> Result<(), StoreError> {
+    if let (Some(gate), OutboxOp::Post { content, .. }) = (&row.new.gate_id, &row.new.op)
+        && gateway.channels.out(row.new.conversation.channel).cuts_text(content)
+    {
+        tx.gate_cut(gate).await?;
+    }
     Ok(())
 }
 

@@ -1,7 +1,9 @@
 //! A stored turn as others may see it, in domain types.
 
-use countersign_agent::domain::{Budget, CallDraft, ChannelKind, Conversation, GateId, Message, Plan, Todo, ToolSpec, TurnReason};
-use countersign_agent::reducer::{self, Capsule, Env, Turn};
+use countersign_agent::domain::{
+    Budget, CallDraft, ChannelKind, Conversation, GateId, Message, Plan, Todo, ToolSpec, TurnReason, UndoneCount,
+};
+use countersign_agent::reducer::{self, Capsule, Env, Turn, UndoneRecord};
 
 use super::state::read;
 use super::{Runner, WorkError};
@@ -30,6 +32,8 @@ pub struct Details {
     pub capsule: Option<Capsule>,
     /// The gate it waits at.
     pub gate: Option<GateId>,
+    /// How many calls were not carried out, by reason.
+    pub undone: Vec<UndoneCount>,
 }
 
 /// The plan in a turn's stored state. Only the plan is read, so that the state of a newer version shows its plan as well.
@@ -64,6 +68,23 @@ fn outage_of(row: &TurnRow) -> Option<serde::de::IgnoredAny> {
     stored.outage
 }
 
+/// How many calls of a turn were not carried out, by reason. Read like [`plan_of`].
+#[must_use]
+pub fn undone_of(row: &TurnRow) -> Vec<UndoneCount> {
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct StoredCalls {
+        undone: Vec<UndoneRecord>,
+    }
+    #[derive(Default, serde::Deserialize)]
+    #[serde(default)]
+    struct Stored {
+        calls: StoredCalls,
+    }
+    let stored: Stored = serde_json::from_str(&row.state).unwrap_or_default();
+    UndoneCount::of(stored.calls.undone.iter().map(|known| known.told.why))
+}
+
 impl Runner {
     /// Reads what is stored in the turn's state.
     ///
@@ -77,6 +98,7 @@ impl Runner {
             Vec::new()
         };
         Ok(Details {
+            undone: state.calls.undone_counts(),
             gate: state.gate.map(|gate| gate.id),
             plan: state.plan,
             todos: state.todos.items,
@@ -108,7 +130,7 @@ impl Runner {
         let turn = self.ledger.read().await?.turn_in_brief(&action.turn_id, 0).await?;
         let turn = turn.ok_or_else(|| StoreError::Corrupt(format!("action {} names the missing turn {}", action.id, action.turn_id)))?;
         let engine = self.chat_tools.on(&self.engine, &turn.conversation);
-        Ok(engine.draft(&action.tool, arguments, &record.chat).await)
+        Ok(engine.draft(&action.tool, arguments, &turn.conversation.chat_name()).await)
     }
 
     /// Names of the action tools that this process offers to the model in a turn that begins now in this chat.

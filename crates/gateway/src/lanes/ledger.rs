@@ -41,6 +41,8 @@ pub(super) struct LedgerJournal {
     signal_watch: Arc<SignalWatch>,
     settings: Settings,
     lease: Lease,
+    /// The chat as rules name it.
+    chat: String,
     /// As last committed, but for the state: each step writes that anew, and a turn that waits for a model should not hold it twice.
     row: Mutex<TurnRow>,
 }
@@ -61,6 +63,7 @@ impl LedgerJournal {
             interrupt_poll: engine.timings.interrupt_poll,
             signal_watch: Arc::clone(signal_watch),
             settings: settings.clone(),
+            chat: lease.conversation.chat_name(),
             lease,
             row: Mutex::new(TurnRow {
                 state: String::new(),
@@ -181,7 +184,7 @@ impl Journal for LedgerJournal {
     }
 
     fn chat(&self) -> &str {
-        &self.lease.conversation.chat
+        &self.chat
     }
 
     /// Read from the settings and the ledger at every step: somebody may have taken one back. Where nobody may approve what they asked for

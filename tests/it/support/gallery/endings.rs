@@ -1,6 +1,8 @@
 //! Progress and the final answer.
 
-use countersign_agent::domain::{Answer, CardState, Notice, Outbound, PlanEnd, ProgressView, StepStatus, TurnId, TurnReason};
+use countersign_agent::domain::{
+    Answer, CardState, Notice, Outbound, PlanEnd, ProgressView, StepStatus, TurnId, TurnReason, UndoneCall, UndoneReason,
+};
 
 use super::{AT, answer, grant, plan, running, step};
 
@@ -24,6 +26,7 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 finished: false,
                 outage_until: Some(AT),
                 end: None,
+                undone: Vec::new(),
             }),
         ),
         (
@@ -34,6 +37,7 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 finished: true,
                 outage_until: None,
                 end: None,
+                undone: Vec::new(),
             })
             .ended(PlanEnd::Early(TurnReason::Cancelled)),
         ),
@@ -48,6 +52,7 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 finished: true,
                 outage_until: None,
                 end: Some(PlanEnd::Done),
+                undone: Vec::new(),
             }),
         ),
         (
@@ -60,6 +65,22 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 ],
                 standing: vec![grant("write_file", "path", "日报.md").call],
                 ..answer("# 周报\n- **华东** 100\n- a < b & <at id=all></at>", TurnReason::FinalAnswer)
+            }),
+        ),
+        (
+            "answer_undone",
+            Outbound::Answer(Answer {
+                undone: vec![
+                    UndoneCall {
+                        call: grant("write_file", "path", "旧表.csv").call,
+                        why: UndoneReason::Rejected,
+                    },
+                    UndoneCall {
+                        call: grant("mail__send", "to", "all@team.example, to: me) (once").call,
+                        why: UndoneReason::Denied,
+                    },
+                ],
+                ..answer("都写好了。", TurnReason::FinalAnswer)
             }),
         ),
         (

@@ -45,6 +45,7 @@ pub fn notices() -> Vec<Notice> {
         },
         Notice::NotEntitled { requester: String::new() },
         Notice::OwnTask {},
+        Notice::NobodyMay {},
         Notice::AlreadyDecided {
             in_place_of: Some(String::from("ou_u1")),
             kind: DecisionKind::Approve,
@@ -104,8 +105,14 @@ pub fn notices() -> Vec<Notice> {
             goals: vec![goal(), String::from("两行\n的目标")],
         },
         Notice::NothingToStop {},
-        Notice::Stopped { done: vec![] },
         Notice::Stopped {
+            goal: goal(),
+            done: vec![],
+            next: Some(String::from("整理周报")),
+        },
+        Notice::Stopped {
+            goal: String::new(),
+            next: None,
             done: vec![String::from("write_file report.md")],
         },
         Notice::Greeting {},

@@ -65,7 +65,7 @@ pub fn settle_rows(
             }
         };
         // A row is decided on its own, whatever the card hides of others.
-        if *act == Act::Approve && one.is_none() && !gate.shown_whole {
+        if *act == Act::Approve && (gate.cut || (one.is_none() && !gate.shown_whole)) {
             return Err(Refusal::NotShownWhole);
         }
         let actor = &actor.by_right(&own);

@@ -32,6 +32,7 @@ fn plan(quorum: u32, votes: &[Vote]) -> GateStanding<'_> {
         quorum,
         expires_at: Millis(200),
         shown_whole: true,
+        cut: false,
         votes,
         decided: false,
     }
@@ -318,6 +319,10 @@ fn a_word_for_all_rows() {
     let refused = rows_after(&hidden, &mut two(), None, &Act::Approve, &person("a"));
     assert_eq!(refused, Err(Refusal::NotShownWhole));
     assert!(rows_after(&hidden, &mut two(), Some("1"), &Act::Approve, &person("a")).is_ok());
+    let cut = GateStanding { cut: true, ..hidden };
+    let refused = rows_after(&cut, &mut two(), Some("1"), &Act::Approve, &person("a"));
+    assert_eq!(refused, Err(Refusal::NotShownWhole), "no press counts where the text was cut");
+    assert!(rows_after(&cut, &mut two(), Some("1"), &Act::Reject(None), &person("a")).is_ok());
     let stranger = rows_after(&calls(1, &[]), &mut two(), None, &Act::Approve, &person("u9"));
     assert_eq!(stranger, Err(Refusal::NotEntitled));
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{CardCopy, CardState};
-use crate::domain::{Absence, ActionId, ActionStatus, Approvers, EffectClass, GateId, StandingMade, StandingOffer};
+use crate::domain::{Absence, ActionId, ActionStatus, Approvers, Deciders, EffectClass, GateId, StandingMade, StandingOffer};
 
 /// One row of an approval card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,21 @@ impl ActionView {
         }
     }
 
+    /// Who may approve it, of a task of `requester`. A call that asks nobody of its own asks `approvers`. One whose own people are fewer than it
+    /// needs can be approved by nobody.
+    #[must_use]
+    pub fn deciders<'a>(&'a self, approvers: &'a Approvers, requester: &'a str) -> Deciders<'a> {
+        let Some(own) = &self.approvers else {
+            return approvers.deciders(requester);
+        };
+        let deciders = own.deciders(requester);
+        if deciders.suffice(self.quorum) {
+            deciders
+        } else {
+            Deciders::default()
+        }
+    }
+
     /// The call was approved once and asks again.
     pub(super) fn asks_anew(&self) -> bool {
         self.status == ActionStatus::Unknown || (self.status == ActionStatus::Pending && self.outdated)
@@ -105,4 +120,24 @@ pub struct ApprovalCard {
     /// It is a copy for one person, who is asked because nobody answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<Box<CardCopy>>,
+    /// It went out as text, and the text was cut.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+impl ApprovalCard {
+    /// Who may decide one of its calls that wait. Where none waits: one of all.
+    #[must_use]
+    pub fn deciders(&self) -> Deciders<'_> {
+        self.deciders_by(&self.approvers)
+    }
+
+    /// The same; calls that ask nobody of their own ask `approvers`.
+    #[must_use]
+    pub fn deciders_by<'a>(&'a self, approvers: &'a Approvers) -> Deciders<'a> {
+        let any_waits = self.actions.iter().any(|row| row.status.waits());
+        let rows = self.actions.iter().filter(|row| row.status.waits() || !any_waits);
+        let each = rows.map(|row| row.deciders(approvers, &self.requester));
+        each.reduce(Deciders::or).unwrap_or_else(|| approvers.deciders(&self.requester))
+    }
 }

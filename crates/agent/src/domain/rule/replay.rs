@@ -18,7 +18,7 @@ const ARGUMENTS: usize = 120;
 pub struct RecordedCall {
     /// The call, without its result.
     pub action: Action,
-    /// The chat of its turn.
+    /// The chat of its turn, as [`ChannelKind::chat_name`](crate::domain::ChannelKind::chat_name) writes it.
     pub chat: String,
 }
 
@@ -105,6 +105,8 @@ impl<'a> Replay<'a> {
             tool: &action.tool,
             effect: action.effect,
             arguments: &action.arguments,
+            // What the links led to at that time is not recorded.
+            behind_links: None,
             scope: spec.map_or(&Scope::Every, |spec| &spec.scope),
             chat: &call.chat,
         };

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::domain::{ArgumentSense, EffectClass, Scope};
+use crate::domain::{ArgumentSense, ChannelKind, EffectClass, Scope};
 
 fn rule(tool: &str, arguments: Value, then: Ruling) -> Rule {
     Rule {
@@ -26,6 +26,7 @@ fn says(rule: &Rule, tool: &str, effect: EffectClass, arguments: &Value) -> bool
         tool,
         effect,
         arguments,
+        behind_links: None,
         scope: &Scope::argument("path", ArgumentSense::Path),
         chat: "oc_1",
     };
@@ -124,6 +125,7 @@ fn rules_that_ask_count_together() {
         tool: "x",
         effect: EffectClass::Write,
         arguments: &json!({}),
+        behind_links: None,
         scope: &Scope::Every,
         chat: "",
     };
@@ -147,6 +149,149 @@ fn what_cannot_be_compared_gets_past_no_rule() {
     let long = json!({"sql": format!("DROP {}", "x".repeat(5000))});
     let on = |then: Ruling| says(&rule("db", json!({"sql": "**DROP**"}), then), "db", EffectClass::Write, &long);
     assert!(on(Ruling::Deny) && on(ask(None, None)) && !on(Ruling::Allow));
+}
+
+/// interface §10: a list or an object that holds what a pattern fits gets past no rule that forbids or asks, and is allowed by none. Names of
+/// members are no text.
+#[test]
+fn another_type_gets_past_no_rule() {
+    for (value, held) in [
+        (json!("SECRET-1"), true),
+        (json!(["SECRET-1"]), true),
+        (json!({"key": "SECRET-1"}), true),
+        (json!([{"id": 1, "of": ["a", "SECRET-1"]}]), true),
+        (json!({"SECRET-1": "a"}), false),
+        (json!(["a"]), false),
+        (json!([]), false),
+        (json!(null), false),
+    ] {
+        let arguments = json!({"project": value});
+        let on = |then: Ruling| {
+            says(
+                &rule("get", json!({"project": "SECRET*"}), then),
+                "get",
+                EffectClass::Read,
+                &arguments,
+            )
+        };
+        assert_eq!((on(Ruling::Deny), on(ask(None, None))), (held, held), "{arguments}");
+        assert_eq!(on(Ruling::Allow), value.is_string() && held, "{arguments}");
+    }
+}
+
+/// interface §10: a path is looked at as it is given and as it is behind links, and the stricter counts.
+#[test]
+fn the_path_behind_links_counts_too() {
+    let on = |given: &str, behind: Option<&str>, rules: &[(&str, Ruling)]| {
+        let rules: Vec<Rule> = rules
+            .iter()
+            .map(|(path, then)| rule("*", json!({"path": path}), then.clone()))
+            .collect();
+        let behind = behind.map(|path| json!({"path": path}));
+        let call = JudgedCall {
+            tool: "read_file",
+            effect: EffectClass::Read,
+            arguments: &json!({"path": given}),
+            behind_links: behind.as_ref(),
+            scope: &Scope::argument("path", ArgumentSense::Path),
+            chat: "",
+        };
+        judge(&rules, &call).map(|judged| judged.then.as_str())
+    };
+    let (ask, deny) = (ask(None, None), Ruling::Deny);
+    for (given, behind, rules, expected) in [
+        ("folder/a", Some("secrets/a"), vec![("secrets/**", deny.clone())], Some("deny")),
+        ("secrets/link", Some("out/a"), vec![("secrets/**", deny.clone())], Some("deny")),
+        ("folder/a", Some("secrets/a"), vec![("secrets/**", ask.clone())], Some("ask")),
+        ("folder/a", None, vec![("secrets/**", deny.clone())], None),
+        ("out/a", Some("hr/a"), vec![("out/**", Ruling::Allow)], None),
+        ("hr/a", Some("out/a"), vec![("out/**", Ruling::Allow)], None),
+        ("out/a", Some("out/b"), vec![("out/**", Ruling::Allow)], Some("allow")),
+        (
+            "out/a",
+            Some("hr/a"),
+            vec![("out/**", Ruling::Allow), ("hr/**", ask.clone())],
+            Some("ask"),
+        ),
+        (
+            "out/a",
+            Some("hr/a"),
+            vec![("out/**", ask.clone()), ("hr/**", deny.clone())],
+            Some("deny"),
+        ),
+        ("a", Some("../a"), vec![("secrets/**", deny.clone())], Some("deny")),
+    ] {
+        assert_eq!(on(given, behind, &rules), expected, "{given} {behind:?} {rules:?}");
+    }
+}
+
+/// interface §10: an id of a platform names a chat there alone, whatever a caller of the API calls a chat of the console.
+#[test]
+fn a_rule_of_a_platforms_chat_holds_there_alone() {
+    let holds = |listed: &str, channel: ChannelKind, chat: &str| {
+        let rule = Rule {
+            chats: vec![listed.to_owned()],
+            ..rule("*", json!({}), Ruling::Allow)
+        };
+        let call = JudgedCall {
+            tool: "x",
+            effect: EffectClass::Write,
+            arguments: &json!({}),
+            behind_links: None,
+            scope: &Scope::Every,
+            chat: &channel.chat_name(chat),
+        };
+        judge(&[rule], &call).is_some()
+    };
+    assert!(holds("oc_ops", ChannelKind::Lark, "oc_ops"));
+    assert!(holds("C0OPS", ChannelKind::Slack, "C0OPS"));
+    assert!(holds("console:ops", ChannelKind::Console, "ops"));
+    assert!(holds("console:oc_ops", ChannelKind::Console, "oc_ops"));
+    for (listed, channel, chat) in [
+        ("oc_ops", ChannelKind::Console, "oc_ops"),
+        ("C0OPS", ChannelKind::Console, "C0OPS"),
+        ("oc_ops", ChannelKind::Slack, "oc_ops"),
+        ("C0OPS", ChannelKind::Lark, "C0OPS"),
+        ("console:ops", ChannelKind::Console, "console:ops"),
+        ("console:ops", ChannelKind::Lark, "console:ops"),
+        ("ops", ChannelKind::Console, "ops"),
+    ] {
+        assert!(!holds(listed, channel, chat), "{listed} {channel:?} {chat}");
+    }
+}
+
+/// outside A 4: two rules that ask different people are told before a call meets both.
+#[test]
+fn rules_that_ask_different_people() {
+    let listed = |ids: &[&str]| Some(Approvers::Listed(ids.iter().map(|id| (*id).to_owned()).collect()));
+    let asks = |approvers| rule("x", json!({}), ask(approvers, None));
+    for (one, other, nobody) in [
+        (listed(&["boss"]), listed(&["vice"]), true),
+        (listed(&["boss"]), listed(&["vice", "boss"]), false),
+        (listed(&["boss"]), listed(&["od-ops"]), false),
+        (listed(&["boss"]), Some(Approvers::NotRequester), false),
+        (listed(&["boss"]), Some(Approvers::Requester), true),
+        (Some(Approvers::Requester), Some(Approvers::NotRequester), true),
+        (listed(&["boss"]), None, false),
+    ] {
+        let (one, other) = (asks(one), asks(other));
+        assert_eq!(one.ask_nobody_together(&other), nobody, "{one:?} {other:?}");
+        assert_eq!(other.ask_nobody_together(&one), nobody);
+    }
+    let meet = |one: Value, other: Value| rule("x", one, Ruling::Deny).may_meet(&rule("x*", other, Ruling::Deny));
+    assert!(
+        meet(json!({}), json!({"a": "b"})) && meet(json!({"a": "b"}), json!({"c": "d"})) && meet(json!({"a": "b"}), json!({"a": "b*"}))
+    );
+    assert!(!meet(json!({"a": "b", "c": 1}), json!({"a": "c"})) && !meet(json!({"a": 1}), json!({"a": 2})));
+    let in_chats = |chats: &[&str], effect| Rule {
+        chats: chats.iter().map(|chat| (*chat).to_owned()).collect(),
+        effect,
+        ..rule("x", json!({}), Ruling::Deny)
+    };
+    assert!(in_chats(&["oc_1", "oc_2"], None).may_meet(&in_chats(&["oc_2"], Some(EffectClass::Read))));
+    assert!(in_chats(&[], None).may_meet(&in_chats(&["oc_2"], None)));
+    assert!(!in_chats(&["oc_1"], None).may_meet(&in_chats(&["oc_2"], None)));
+    assert!(!in_chats(&[], Some(EffectClass::Write)).may_meet(&in_chats(&[], Some(EffectClass::Read))));
 }
 
 /// design: the id stands for what a rule says, wherever it stands.
@@ -215,7 +360,7 @@ proptest! {
         tool in prop_oneof![Just("a"), Just("ab"), Just("run_bash")],
         effect in prop_oneof![Just(EffectClass::Read), Just(EffectClass::Write), Just(EffectClass::Destructive)],
     ) {
-        let call = JudgedCall { tool, effect, arguments: &json!({"x": "1"}), scope: &Scope::Every, chat: "c" };
+        let call = JudgedCall { tool, effect, arguments: &json!({"x": "1"}), behind_links: None, scope: &Scope::Every, chat: "c" };
         let judged = judge(&rules, &call);
         let word = judged.as_ref().map(|judged| judged.then.as_str());
         prop_assert_eq!(word, expected(&rules, tool, effect));

@@ -79,6 +79,7 @@ impl OpenGate {
             quorum: self.quorum,
             expires_at: self.expires_at,
             shown_whole: !self.card.hides(),
+            cut: self.card.is_cut(),
             votes,
             decided: self.decision.is_some(),
         }

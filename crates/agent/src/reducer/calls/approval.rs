@@ -129,6 +129,7 @@ impl Reducer<'_> {
             state: CardState::Open { votes: 0 },
             actions: rows.clone(),
             copy: None,
+            cut: false,
         };
         let opening = GateOpening {
             id: id.clone(),
@@ -312,6 +313,8 @@ impl Reducer<'_> {
                     let edited = verdict.and_then(|row| row.edited.clone());
                     if let Some((arguments, edit)) = edited.filter(|(_, edit)| call.edited.as_ref() != Some(edit)) {
                         call.call.arguments = arguments.to_string();
+                        // These were not looked at behind links, so the call follows none.
+                        call.behind_links = None;
                         // The preview that the card showed is of the model's call.
                         call.base.clone_from(&edit.base);
                         call.edited = Some(edit);

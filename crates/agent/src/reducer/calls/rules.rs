@@ -22,6 +22,7 @@ pub(super) fn judged<'a>(env: &Env<'a>, open: &OpenCall) -> Option<Judgement<'a>
         // A tool that no longer exists counts as `write`.
         effect: spec.map_or(EffectClass::Write, |spec| spec.effect),
         arguments: &serde_json::from_str(&open.call.arguments).unwrap_or_default(),
+        behind_links: open.behind_links.as_ref(),
         scope: spec.map_or(&Scope::Every, |spec| &spec.scope),
         chat: env.chat,
     };
@@ -85,7 +86,7 @@ impl Reducer<'_> {
         };
         let key = if open.lost { "call.lost_denied" } else { "call.denied" };
         open.answer = Some(compose::not_run(&open.call.name, &ours.answer(key, Value::Null)));
-        open.status = ActionStatus::Rejected;
+        (open.status, open.denied) = (ActionStatus::Rejected, true);
         let (row, lost) = (open.action.clone(), open.lost);
         if let Some(grant) = open.grant.take().filter(|_| !lost) {
             self.give_back(grant);

@@ -116,6 +116,8 @@ pub(in crate::reducer) fn plan_card(
         outage_until: outage_until(state),
         asked_again: None,
         copy: None,
+        cut: false,
+        undone: state.calls.undone_counts(),
         left_out: state.review.left_out.clone().filter(|_| is_current).map(Box::new),
     }
 }
@@ -190,6 +192,7 @@ fn shown(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
                 finished: plan.done || state.status.is_final(),
                 outage_until: outage_until(state),
                 end: None,
+                undone: state.calls.undone_counts(),
             }),
         )),
     }

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 
 /// Problems told at once.
 const MAX_PROBLEMS: usize = 6;
+/// Keywords that list several schemas for one value.
+const CHOICES: [&str; 2] = ["anyOf", "oneOf"];
 
 /// Arguments as a JSON object that `schema` accepts, else what to mend. Optional members that are null
 /// count as left out, which is how some models spell that; `ignored` ones are dropped.
@@ -18,11 +20,8 @@ pub(in crate::reducer) fn check_arguments(text: &str, schema: &Value, ignored: &
     map.retain(|key, _| !ignored.contains(&key.as_str()));
     let required = |key: &str| list(schema, "required").any(|name| name == key);
     let nullable = |key: &str| {
-        let kind = schema
-            .get("properties")
-            .and_then(|all| all.get(key))
-            .and_then(|own| own.get("type"));
-        kind.is_none_or(|kind| fits(&Value::Null, kind))
+        let own = schema.get("properties").and_then(|all| all.get(key));
+        own.is_none_or(|own| has_type_of(&Value::Null, own))
     };
     map.retain(|key, value| !value.is_null() || required(key) || nullable(key));
     let mut problems = Vec::new();
@@ -67,6 +66,18 @@ fn check(value: &Value, schema: &Value, path: &str, problems: &mut Vec<String>) 
         problems.push(format!("`{path}` must be {}", kind_words(kind)));
         return;
     }
+    for choices in CHOICES.iter().filter_map(|list| schema.get(list)?.as_array()) {
+        if !is_of_one_type(value, choices) {
+            let kinds: Vec<_> = choices.iter().filter_map(|choice| choice.get("type")).map(kind_words).collect();
+            let words = if kinds.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", kinds.join(", "))
+            };
+            problems.push(format!("`{path}` has none of the types that its schema allows{words}"));
+            return;
+        }
+    }
     if let Some(allowed) = schema.get("enum").and_then(Value::as_array)
         && !allowed.contains(value)
     {
@@ -96,6 +107,18 @@ fn check(value: &Value, schema: &Value, path: &str, problems: &mut Vec<String>) 
         Value::Object(map) => object(map, schema, &format!("{path}."), problems),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Has the value a type that `schema` allows? Of what stands behind `anyOf` and `oneOf` only the types are looked at: a tool that minds more says
+/// so itself.
+fn has_type_of(value: &Value, schema: &Value) -> bool {
+    let mut choices = CHOICES.iter().filter_map(|list| schema.get(list)?.as_array());
+    schema.get("type").is_none_or(|kind| fits(value, kind)) && choices.all(|choices| is_of_one_type(value, choices))
+}
+
+/// An empty list takes all.
+fn is_of_one_type(value: &Value, choices: &[Value]) -> bool {
+    choices.is_empty() || choices.iter().any(|choice| has_type_of(value, choice))
 }
 
 /// `kind`: a type name or a list of them; one that is not known here accepts everything.
@@ -172,5 +195,44 @@ mod tests {
                 .is_none()
         );
         assert!(check_arguments(r#"{"path": "x", "mode": "a", "depth": 3.0, "deep": 1}"#, &schema, &["deep"]).is_ok());
+    }
+
+    /// attacks-2 N8: a type behind `anyOf` or `oneOf`, as Python's libraries write an optional argument, is a type.
+    #[test]
+    fn types_behind_any_of_hold() {
+        for list in ["anyOf", "oneOf"] {
+            let schema = json!({"type": "object", "properties": {
+                "project": {list: [{"type": "string", "minLength": 2}, {"type": "null"}], "default": null},
+                "who": {list: [{"type": "object", "required": ["id"]}, {list: [{"type": "integer"}, {"type": "string"}]}]},
+                "rows": {"type": "array", "items": {list: [{"type": "string"}, {"type": "integer"}]}},
+                "none": {list: [{"type": "string"}, {"type": "null"}], "type": "string"},
+                "open": {list: []}, "free": {list: [{"$ref": "#/$defs/free"}]}}});
+            for good in [
+                r#"{"project": "HR"}"#,
+                r#"{"project": null}"#,
+                r#"{"who": {"id": 1}}"#,
+                r#"{"who": 3}"#,
+                r#"{"who": "me"}"#,
+                r#"{"rows": ["a", 1]}"#,
+                r#"{"open": [1]}"#,
+                r#"{"free": [1]}"#,
+                r#"{"other": [1]}"#,
+            ] {
+                assert!(check_arguments(good, &schema, &[]).is_ok(), "{list} {good}");
+            }
+            for bad in [
+                r#"{"project": ["HR"]}"#,
+                r#"{"project": {"key": "HR"}}"#,
+                r#"{"project": 1}"#,
+                r#"{"who": [1]}"#,
+                r#"{"rows": [["a"]]}"#,
+            ] {
+                assert!(check_arguments(bad, &schema, &[]).is_err(), "{list} {bad}");
+            }
+            let told = check_arguments(r#"{"project": ["HR"]}"#, &schema, &[]).unwrap_err();
+            assert_eq!(told, "`project` has none of the types that its schema allows: a string, a null");
+            let none = check_arguments(r#"{"who": null, "none": null}"#, &schema, &[]).unwrap();
+            assert!(none.is_empty(), "left out: {none:?}");
+        }
     }
 }

@@ -376,6 +376,12 @@ fn results_may_come_in_parts() {
     assert_eq!(
         play.notices(),
         [&Notice::Stopped {
+            goal: play
+                .state()
+                .plan
+                .as_ref()
+                .map_or(play.state().task.clone(), |plan| plan.goal.clone()),
+            next: None,
             done: vec!["write_file a".into(), "write_file b (?)".into()]
         }]
     );

@@ -30,6 +30,12 @@ fn a_stop_names_what_was_sent_before_it() {
     assert_eq!(
         play.notices(),
         [&Notice::Stopped {
+            goal: play
+                .state()
+                .plan
+                .as_ref()
+                .map_or(play.state().task.clone(), |plan| plan.goal.clone()),
+            next: None,
             done: vec!["write_file a".into(), "write_file b (?)".into()]
         }]
     );

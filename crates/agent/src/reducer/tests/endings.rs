@@ -65,14 +65,18 @@ fn a_stop_is_honest() {
     assert_eq!(
         play.notices(),
         [&Notice::Stopped {
-            done: vec!["write_file out.md".into()]
+            goal: play.state().plan.as_ref().unwrap().goal.clone(),
+            done: vec!["write_file out.md".into()],
+            next: None,
         }]
     );
     assert!(play.told().contains("error: cancelled: the task ended before this was run"));
     assert_paired(&play.turn.log);
     let mut play = Play::new();
     play.feed(cancel(TurnReason::Cancelled));
-    assert_eq!(play.notices(), [&Notice::Cancelled {}]);
+    let goal = play.state().task.clone();
+    let (done, next) = (Vec::new(), None);
+    assert_eq!(play.notices(), [&Notice::Stopped { goal, done, next }]);
 }
 
 /// F-H8: something newer took over: nothing is said, the card is repainted.

@@ -264,8 +264,8 @@ fn a_stop_at_the_limit_names_the_lost_write() {
         reason: TurnReason::Cancelled,
         left: Vec::new(),
     });
-    let done = vec!["write_file a (?)".into()];
-    assert_eq!(play.notices(), [&Notice::Stopped { done }]);
+    let done = [String::from("write_file a (?)")];
+    assert!(matches!(play.notices()[..], [Notice::Stopped { done: told, .. }] if *told == done));
     let log = play.log(Role::Tool);
     assert!(log[log.len() - 2].ends_with("it was sent and may or may not have run"), "{log:?}");
 }

@@ -183,6 +183,7 @@ impl Play {
         let reply = ModelReply {
             text: text.into(),
             calls: calls.collect(),
+            behind_links: Vec::new(),
             raw: None,
             tokens: 10,
             millis: 100,

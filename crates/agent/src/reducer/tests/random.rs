@@ -80,6 +80,7 @@ fn reply(bytes: &[u8]) -> Input {
     Input::Reply(ModelReply {
         text: TEXTS[usize::from(bytes[1] % 10)].into(),
         calls: calls.take(count).collect(),
+        behind_links: Vec::new(),
         raw: (bytes[1] > 200).then(|| json!({"reasoning": "opaque"})),
         tokens: u64::from(bytes[1]),
         millis: u64::from(bytes[0]),

@@ -397,8 +397,13 @@ fn other_decisions_end_the_turn() {
         play.ended(TurnStatus::Cancelled, reason);
         play.notices().into_iter().cloned().collect::<Vec<_>>()
     };
-    assert_eq!(ended(DecisionKind::Cancel, TurnReason::Cancelled), [Notice::Cancelled {}]);
     let goal = "Weekly report".to_owned();
+    let stopped = Notice::Stopped {
+        goal: goal.clone(),
+        done: Vec::new(),
+        next: None,
+    };
+    assert_eq!(ended(DecisionKind::Cancel, TurnReason::Cancelled), [stopped]);
     assert_eq!(
         ended(DecisionKind::Expire, TurnReason::Expired),
         [Notice::ReviewExpired { goal, again: true }]

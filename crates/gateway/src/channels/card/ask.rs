@@ -57,8 +57,8 @@ impl Builder<'_> {
         }
         let mut parts: Vec<Part<'a>> = Vec::new();
         parts.extend(lines("intro", intro));
-        parts.extend(self.note("summary", Some(&card.summary)));
         parts.extend(self.open_steps("budget.open_steps", &card.open_steps));
+        parts.extend(self.note("summary", Some(&card.summary)));
         if open {
             parts.extend(lines("waits", asks.waits));
             // The view does not say whether this is a group.

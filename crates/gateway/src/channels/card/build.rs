@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::line::{Holes, plain};
 use super::{Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Sure, Task, Tone, ours};
 use crate::channels::wording::{
-    AskKind, Audience, capitalized, decided_by, decision_words, done_steps, end_text, is_open, mark_of, minutes, one_line, settled_key,
-    state_key, words_key,
+    AskKind, Audience, capitalized, decided_by, decision_words, done_steps, end_key, end_text, is_open, mark_of, minutes, one_line,
+    settled_key, state_key, undone_words, words_key,
 };
-use countersign_agent::domain::{Absence, ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView};
+use countersign_agent::domain::{Absence, ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView, UndoneCount};
 
 /// Makes one card.
 pub(super) struct Builder<'a> {
@@ -109,7 +109,7 @@ impl Builder<'_> {
         if !open {
             return Asks::default();
         }
-        let line = |key: &str| self.asking(&format!("{family}.{key}"), whom, values.clone());
+        let line = |key: &str| self.asking(&format!("{family}.{key}"), &whom, values.clone());
         let intro = vec![line("intro")];
         let waits = whom.waits().then(|| line("waits")).into_iter();
         let waits: Vec<CardLine> = waits.chain(self.away(whom.away)).collect();
@@ -143,7 +143,7 @@ impl Builder<'_> {
     }
 
     /// Our words `key`, which name those who are asked: the people who may approve, else the requester where others read along.
-    pub(super) fn asking(&self, key: &str, whom: Audience<'_>, mut values: Value) -> CardLine {
+    pub(super) fn asking(&self, key: &str, whom: &Audience<'_>, mut values: Value) -> CardLine {
         let person = |id: &str| Span::Person(id.to_owned());
         let mut people = CardLine::new();
         for id in whom.named() {
@@ -156,6 +156,10 @@ impl Builder<'_> {
             }
         }
         people.extend((whom.more() > 0).then(|| Span::Ours(format!(" +{}", whom.more()))));
+        // Other calls of the card ask other people.
+        let beside = [("foot.and_anyone", whom.anyone()), ("foot.and_others", whom.not_requester())];
+        let beside = beside.iter().find(|(_, asked)| *asked && !people.is_empty());
+        people.extend(beside.map(|(key, _)| Span::Ours(self.word(key))));
         let requester = match whom.by_name() {
             Some(id) => (self.words.knows)(id).then(|| person(id)),
             None => whom.others().then(|| person(whom.requester)),
@@ -171,10 +175,14 @@ impl Builder<'_> {
         (self.words.surface.is_chat_card() && (self.words.knows)(id)).then(|| Span::Person(id.to_owned()))
     }
 
-    /// Words of the model beside what is asked; they make room first.
+    /// Words of the model beside what is asked, below it; they make room first.
     pub(super) fn note(&self, name: &'static str, text: Option<&str>) -> Option<Part<'static>> {
         let text = text.map(str::trim).filter(|text| !text.is_empty() && self.caps.block > 0)?;
-        Some(Part::Note(name, self.cut(text, self.caps.block)))
+        Some(Part::Note {
+            name,
+            label: self.word("foot.says"),
+            text: self.cut(text, self.caps.block),
+        })
     }
 
     pub(super) fn steps<'s>(&self, steps: &'s [StepView], marks: bool) -> Part<'s> {
@@ -267,6 +275,17 @@ impl Builder<'_> {
 
     /// Who settled it, when, and with which words; and how it ended.
     pub(super) fn settled(&self, state: &CardState, asked: AskKind, end: Option<PlanEnd>) -> Option<Part<'static>> {
+        self.settled_as(None, state, asked, end)
+    }
+
+    /// The same; `counts`: what was said of each of several things, in place of one word for all.
+    pub(super) fn settled_as(
+        &self,
+        counts: Option<&str>,
+        state: &CardState,
+        asked: AskKind,
+        end: Option<PlanEnd>,
+    ) -> Option<Part<'static>> {
         let CardWords { templates, locale, .. } = self.words;
         let mut lines = Vec::new();
         match state {
@@ -276,7 +295,7 @@ impl Builder<'_> {
                 let mut holes = Holes::default();
                 let at = holes.put(vec![Span::Time(decision.at)]);
                 let person = |id: &str| holes.put(vec![Span::Person(id.to_owned())]);
-                let said = decided_by(templates, locale, decision, asked, &at, person);
+                let said = decided_by(templates, locale, decision, (asked, counts), &at, person);
                 lines.push(holes.fill(&said));
                 lines.extend(settled_key(decision.kind).map(|key| ours(&self.word(key))));
                 let words = decision_words(templates, locale, decision);
@@ -285,6 +304,16 @@ impl Builder<'_> {
         }
         lines.extend(end.and_then(|end| end_text(templates, locale, end)).map(|said| ours(&said)));
         self::lines("settled", lines)
+    }
+
+    /// How the end of the work on a plan looks, and in which words: what was not carried out is counted.
+    pub(super) fn ended(&self, end: PlanEnd, undone: &[UndoneCount]) -> (Tone, String) {
+        let tone = match Tone::ended(end) {
+            Tone::Good if !undone.is_empty() => Tone::Quiet,
+            tone => tone,
+        };
+        let counts = undone_words(self.words.templates, self.words.locale, undone);
+        (tone, format!("{}{counts}", self.word(end_key(end))))
     }
 
     pub(super) fn head(&self, title: &str, state: &CardState, asked: AskKind) -> Head {

@@ -15,23 +15,23 @@ impl Builder<'_> {
         let one = |name, line| Part::Lines(name, vec![line]);
         let mut parts: Vec<Part<'a>> = self.why(card.copy.as_deref(), &card.requester, open).into_iter().collect();
         parts.extend(lines("intro", asks.intro));
-        parts.extend(self.note("note", card.note.as_deref()));
         let gate = open.then_some(&card.gate_id);
         let rows = card.actions.iter().take(self.caps.calls).enumerate();
         parts.extend(rows.map(|(at, row)| Part::Call(Box::new(self.call(at + 1, row, self.need(card, row), gate)))));
         let more = self.more("approval.more_actions", card.actions.len(), self.caps.calls);
         parts.extend(more.map(|more| one("more", ours(&more))));
+        let later = (open && card.later > 0).then(|| self.say("approval.later", json!({"count": card.later})));
+        parts.extend(later.map(|later| one("later", ours(&later))));
+        parts.extend(self.note("note", card.note.as_deref()));
         if open {
-            if card.later > 0 {
-                parts.push(one("later", ours(&self.say("approval.later", json!({"count": card.later})))));
-            }
             parts.extend(lines("waits", asks.waits));
             let surface = self.words.surface;
             let group = surface.in_group("approval.prompt_group").filter(|_| card.group);
             parts.push(self.prompt([surface.approval(prompt_key(card))].into_iter().chain(group)));
         }
-        parts.extend(self.settled(&card.state, AskKind::Actions, None));
-        let head = self.calls_head(card);
+        let mixed = self.mixed(card);
+        parts.extend(self.settled_as(mixed.as_deref(), &card.state, AskKind::Actions, None));
+        let head = self.calls_head(card, mixed);
         Card {
             summary: if open {
                 self.say("approval.summary", json!({"count": card.actions.len()}))
@@ -45,19 +45,26 @@ impl Builder<'_> {
         }
     }
 
-    /// A gate whose rows were decided one by one stands as settled: the head then counts what was said, since
-    /// "approved" over a rejected row would be a lie.
-    fn calls_head(&self, card: &ApprovalCard) -> Head {
-        let mut head = self.head("approval.title", &card.state, AskKind::Actions);
+    fn calls_head(&self, card: &ApprovalCard, mixed: Option<String>) -> Head {
+        let head = self.head("approval.title", &card.state, AskKind::Actions);
+        match mixed {
+            Some(state) => Head {
+                tone: Tone::Quiet,
+                state,
+                ..head
+            },
+            None => head,
+        }
+    }
+
+    /// A gate whose rows were decided one by one counts as approved. Where a row was not, the card counts what was said of each: "approved"
+    /// over a rejected row would be a lie.
+    fn mixed(&self, card: &ApprovalCard) -> Option<String> {
         let settled_by_rows = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve);
         let refused = |row: &&ActionView| matches!(row.status, ActionStatus::Rejected | ActionStatus::Expired);
         let refused = card.actions.iter().filter(refused).count();
-        if settled_by_rows && refused > 0 {
-            let approved = card.actions.len() - refused;
-            head.tone = if approved > 0 { Tone::Good } else { Tone::Bad };
-            head.state = self.say("approval.settled", json!({"approved": approved, "refused": refused}));
-        }
-        head
+        let approved = card.actions.len() - refused;
+        (settled_by_rows && refused > 0).then(|| self.say("approval.settled", json!({"approved": approved, "refused": refused})))
     }
 
     /// Who must approve a call that waits, where it is not who the card says, and how many have.
@@ -66,8 +73,11 @@ impl Builder<'_> {
         if !(is_open(&card.state) && row.status.waits()) {
             return line;
         }
-        if let Some(approvers) = &row.approvers {
-            line.extend(self.asking("approval.own", Audience::call(card, approvers), json!({})));
+        let whom = Audience::call(card, row);
+        // A copy goes to people who were asked because nobody answered.
+        let of_others = row.approvers.is_some() || (whom.listed().is_none() && !whom.is_as(&Audience::calls(card)));
+        if of_others && !(whom.nobody() && card.copy.is_some()) {
+            line.extend(self.asking("approval.own", &whom, json!({})));
         }
         if row.quorum > 1 {
             let votes = self.say("approval.votes", json!({"votes": row.votes, "quorum": row.quorum}));

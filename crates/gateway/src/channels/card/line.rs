@@ -13,6 +13,8 @@ pub(in crate::channels) enum Span {
     Foreign(String),
     /// Of several lines.
     Block(String),
+    /// To be shown on one line in code type, where it cannot pass for words of ours. It holds no backtick.
+    Code(String),
     /// Names of tools.
     Tools(Vec<String>),
     /// Somebody's id.

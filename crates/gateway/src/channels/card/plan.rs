@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::build::{Builder, lines};
 use super::line::{Holes, plain};
-use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Keep, Part, Span, Tone, ours};
+use super::{Ask, ButtonStyle, Card, CardLine, Form, Head, Keep, Part, Span, ours};
 use crate::channels::reading::is_name;
-use crate::channels::wording::{Audience, asked_of, end_key, is_open, one_line, under_way};
+use crate::channels::wording::{Audience, asked_of, is_open, one_line, under_way};
 use countersign_agent::domain::handshake::optional_steps;
 use countersign_agent::domain::{CardState, Complexity, DecisionKind, GateId, PlanCard, StepView};
 
@@ -15,11 +15,23 @@ impl Builder<'_> {
         let open = is_open(&card.state);
         let asks = self.asks(open && card.copy.is_none(), "plan", Audience::plan(card), &json!({}));
         let mut parts: Vec<Part<'a>> = self.why(card.copy.as_deref(), &card.requester, open).into_iter().collect();
-        parts.extend(self.plan_body(card, asks.intro));
-        parts.extend(self.left_out(card));
-        parts.extend(self.outage(card.outage_until));
-        if let CardState::Open { votes } = card.state {
-            parts.extend(self.plan_rules(card, votes));
+        let rules = match card.state {
+            CardState::Open { votes } => self.plan_rules(card, votes),
+            CardState::Decided { .. } | CardState::Informed => Vec::new(),
+        };
+        let mut body = self.plan_body(card, asks.intro);
+        body.extend(self.left_out(card));
+        body.extend(self.outage(card.outage_until));
+        // A text may be cut, so what the OK covers stands first there.
+        let (first, then) = if self.words.surface.is_text() {
+            (rules, body)
+        } else {
+            (body, rules)
+        };
+        parts.extend(first);
+        parts.extend(then);
+        parts.extend(self.note("note", card.note.as_deref()));
+        if open {
             parts.extend(lines("waits", asks.waits));
             let surface = self.words.surface;
             let group = surface.in_group("plan.prompt_group").filter(|_| card.group);
@@ -46,7 +58,7 @@ impl Builder<'_> {
     fn plan_head(&self, card: &PlanCard) -> Head {
         let mut head = self.head("plan.title", &card.state, asked_of(card));
         if let Some(end) = card.end {
-            (head.tone, head.state) = (Tone::ended(end), self.word(end_key(end)));
+            (head.tone, head.state) = self.ended(end, &card.undone);
         }
         if let CardState::Open { votes } = card.state
             && card.quorum > 1
@@ -80,7 +92,6 @@ impl Builder<'_> {
         if simple.is_none() && !card.steps.is_empty() {
             parts.push(self.steps(&card.steps, under_way(card)));
         }
-        parts.extend(self.note("note", card.note.as_deref()));
         parts
     }
 
@@ -136,7 +147,7 @@ impl Builder<'_> {
 
     fn plan_ask<'a>(&self, gate: &'a GateId, card: &'a PlanCard) -> Part<'a> {
         let sure = self.sure("plan.cancel", "slack.cancel_yes");
-        let cancel = self.button("plan.cancel", ButtonStyle::End, Some(sure));
+        let cancel = self.button("plan.cancel", ButtonStyle::Plain, Some(sure));
         Part::Ask(Box::new(Ask {
             gate,
             buttons: Some([self.button("plan.ok", ButtonStyle::Primary, None), cancel]),

@@ -18,7 +18,10 @@ impl Builder<'_> {
             "progress.title"
         });
         let (tone, state) = match view.end {
-            Some(end) => (Tone::ended(end), format!("{} · {said}", self.word(end_key(end)))),
+            Some(end) => {
+                let (tone, state) = self.ended(end, &view.undone);
+                (tone, format!("{state} · {said}"))
+            }
             None if view.finished => (Tone::Good, said),
             None if counts_below => (Tone::Info, String::new()),
             None => (Tone::Info, said),
@@ -67,7 +70,11 @@ impl Builder<'_> {
     pub(super) fn answer<'a>(&self, answer: &'a domain::Answer) -> Card<'a> {
         let to = self.mention(&answer.requester).filter(|_| answer.group);
         let why = why_ended(self.words.templates, self.words.locale, answer);
-        let mut more: Vec<Part<'a>> = self.open_steps("answer.open_steps", &answer.open_steps).into_iter().collect();
+        let mut more: Vec<Part<'a>> = Vec::new();
+        if !answer.undone.is_empty() {
+            more.push(Part::Lines("undone", self.undone(&answer.undone)));
+        }
+        more.extend(self.open_steps("answer.open_steps", &answer.open_steps));
         if !answer.granted.is_empty() {
             let calls: Vec<_> = answer.granted.iter().collect();
             more.push(Part::Lines("granted", self.calls_under("answer.granted", &calls, false)));

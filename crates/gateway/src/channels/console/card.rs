@@ -90,6 +90,16 @@ fn prose(text: &str) -> PageBlock {
     }
 }
 
+/// Words of the model, as a quotation under a label of ours.
+fn quote(label: &str, text: &str) -> PageBlock {
+    let mut html = String::from("<p><strong>");
+    markdown::escape(label, &mut html);
+    html.push_str("</strong></p><blockquote>");
+    html.push_str(&markdown::html(text));
+    html.push_str("</blockquote>");
+    PageBlock::Prose { html, quiet: false }
+}
+
 struct Encoder<'a> {
     words: CardWords<'a>,
     name: &'a dyn Fn(&str) -> String,
@@ -124,7 +134,7 @@ impl Encoder<'_> {
                     label: label.clone(),
                     items: rows.clone(),
                 }),
-                Part::Note(_, text) => page.blocks.push(prose(text)),
+                Part::Note { label, text, .. } => page.blocks.push(quote(label, text)),
                 Part::Answer(answer) => {
                     page.blocks.extend((!answer.text.is_empty()).then(|| prose(&answer.text)));
                     self.quiet(&answer.ours, &mut page.blocks);
@@ -178,6 +188,11 @@ impl Encoder<'_> {
             match span {
                 Span::Ours(words) | Span::Label(words) => bold_words(words, &mut html),
                 Span::Foreign(text) | Span::Block(text) => markdown::words(text, &mut html),
+                Span::Code(text) => {
+                    html.push_str("<code>");
+                    markdown::escape(text, &mut html);
+                    html.push_str("</code>");
+                }
                 Span::Tools(names) => {
                     for (at, name) in names.iter().enumerate() {
                         html.push_str(if at > 0 { " <code>" } else { "<code>" });
@@ -197,7 +212,7 @@ impl Encoder<'_> {
     /// A line without markup, for the template to escape.
     fn plain(&self, line: &[Span]) -> String {
         let spell = |span: &Span| match span {
-            Span::Ours(text) | Span::Label(text) | Span::Foreign(text) | Span::Block(text) => text.clone(),
+            Span::Ours(text) | Span::Label(text) | Span::Foreign(text) | Span::Block(text) | Span::Code(text) => text.clone(),
             Span::Tools(names) => names.join(" "),
             Span::Person(id) => (self.name)(id),
             Span::Chat(id) => id.clone(),

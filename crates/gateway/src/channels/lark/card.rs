@@ -75,6 +75,7 @@ fn toast_color(notice: &Notice) -> &'static str {
         Notice::AlreadyDecided { .. }
         | Notice::NotEntitled { .. }
         | Notice::OwnTask {}
+        | Notice::NobodyMay {}
         | Notice::AwayRefused { .. }
         | Notice::GroupUnknown { .. }
         | Notice::NotServed { .. }
@@ -170,7 +171,10 @@ fn part(part: &Part<'_>) -> Vec<Value> {
             let all: Vec<String> = [format!("**{label}**")].into_iter().chain(rows).chain(more.clone()).collect();
             vec![markdown("open_steps", &all.join("\n"))]
         }
-        Part::Note(name, text) => vec![markdown(name, &escape::lines(text))],
+        Part::Note { name, label, text } => {
+            let quoted: Vec<String> = escape::lines(text).lines().map(|line| format!("> {line}")).collect();
+            vec![markdown(name, &format!("**{label}**\n{}", quoted.join("\n")))]
+        }
         Part::Answer(said) => vec![markdown("answer", &answer(said))],
         Part::Call(row) => call(row),
         Part::Ask(asked) => ask(asked),
@@ -209,12 +213,18 @@ fn span(span: &Span) -> String {
         Span::Label(words) => format!("**{words}** "),
         Span::Foreign(text) => escape::inline(text),
         Span::Block(text) => escape::lines(text),
+        Span::Code(text) => in_code(text),
         Span::Tools(names) => names.iter().map(|name| escape::code(name)).collect::<Vec<_>>().join(" "),
         Span::Person(id) => escape::person(&one_line(id, 128)),
         // No message of Lark's leads to a chat.
         Span::Chat(id) => escape::code(&one_line(id, 128)),
         Span::Time(at) => parts::moment(*at),
     }
+}
+
+/// Foreign text of one line in code type; a backtick would end it.
+fn in_code(text: &str) -> String {
+    format!("`{}`", escape::code_words(&text.replace('`', "'")))
 }
 
 fn numbered(steps: &Steps<'_>) -> String {
@@ -241,7 +251,7 @@ fn call(call: &Call<'_>) -> Vec<Value> {
         parts::tag(effect_color(call.row.effect), &call.effect),
         parts::tag(status_color(call.row.status), &call.status),
     )];
-    said.extend(call.justification.iter().map(|why| escape::inline(why)));
+    said.extend(call.justification.iter().map(|why| in_code(why)));
     said.extend(call.warning.iter().map(|warning| format!("⚠️ {warning}")));
     said.extend(
         [&call.need, &call.standing]
@@ -285,7 +295,6 @@ fn button(id: &str, button: &Button, value: &Value) -> Value {
     let kind = match button.style {
         ButtonStyle::Primary => "primary_filled",
         ButtonStyle::Danger => "danger_filled",
-        ButtonStyle::End => "danger",
         ButtonStyle::Plain => "default",
     };
     parts::button(id, kind, button, value)
@@ -304,8 +313,8 @@ fn status_color(status: ActionStatus) -> &'static str {
         ActionStatus::Pending => "orange",
         ActionStatus::Approved | ActionStatus::Running => "blue",
         ActionStatus::Executed => "green",
-        ActionStatus::Rejected | ActionStatus::Failed => "red",
-        ActionStatus::Expired => "neutral",
+        ActionStatus::Failed => "red",
+        ActionStatus::Rejected | ActionStatus::Expired => "neutral",
         ActionStatus::Unknown => "purple",
     }
 }

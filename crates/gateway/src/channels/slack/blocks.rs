@@ -41,9 +41,6 @@ const MAX_ANSWER: usize = 40;
 /// Characters of a task's title, in UTF-16 units. The platform tells no limit; other titles have this one.
 const MAX_TITLE: usize = 150;
 
-/// Blocks that words of the model beside a card may become.
-const MAX_NOTE: usize = 16;
-
 /// One message: `text` is the notification and what a screen reader says, `blocks` is what is seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SlackMessage {
@@ -149,7 +146,10 @@ impl Encoder<'_> {
                 elements.extend(more.iter().map(|more| parts::section(vec![text(more)])));
                 vec![parts::rich("open_steps", elements)]
             }
-            Part::Note(name, words) => self.model_words(name, words, MAX_NOTE),
+            Part::Note { name, label, text: words } => {
+                let said = parts::quote(&escape::inert(words));
+                vec![parts::rich(name, vec![parts::section(vec![bold(label)]), said])]
+            }
             Part::Answer(said) => self.answer(said),
             Part::Call(row) => call_blocks(row),
             Part::Ask(asked) => ask(asked, self.set),
@@ -216,7 +216,7 @@ fn call_blocks(call: &Call<'_>) -> Vec<Value> {
         parts::code(&escape::inert(&call.tool)),
         text(&format!(" ({}, {})", call.effect, call.status)),
     ]];
-    lines.extend(call.justification.iter().map(|why| vec![text(&escape::inert(why))]));
+    lines.extend(call.justification.iter().map(|why| vec![parts::code(&escape::inert(why))]));
     lines.extend(call.warning.iter().map(|warning| vec![text(&format!("⚠️ {warning}"))]));
     lines.extend(
         [&call.need, &call.standing]
@@ -324,6 +324,7 @@ fn line(spans: &[Span]) -> Vec<Value> {
                 }
             }
             Span::Block(words) => line.push(text(&escape::inert(words))),
+            Span::Code(words) => line.push(parts::code(&escape::inert(words))),
             Span::Tools(names) => {
                 for (at, name) in names.iter().enumerate() {
                     line.extend((at > 0).then(|| text(" ")));
@@ -343,7 +344,7 @@ fn line(spans: &[Span]) -> Vec<Value> {
 /// A line as small print.
 fn mrkdwn(line: &CardLine) -> String {
     let spell = |span: &Span| match span {
-        Span::Ours(words) | Span::Label(words) | Span::Foreign(words) | Span::Block(words) => escape::mrkdwn(words),
+        Span::Ours(words) | Span::Label(words) | Span::Foreign(words) | Span::Block(words) | Span::Code(words) => escape::mrkdwn(words),
         Span::Tools(names) => escape::mrkdwn(&names.join(" ")),
         Span::Person(id) => escape::mention(id).unwrap_or_else(|| escape::mrkdwn(&one_line(id, 128))),
         Span::Chat(id) if escape::is_channel(id) => format!("<#{id}>"),

@@ -8,6 +8,7 @@ mod files;
 mod home;
 mod listing;
 mod method;
+mod pieces;
 mod reading;
 mod search;
 mod session;
@@ -16,7 +17,7 @@ mod surfaces;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Outbound, OutboxOp, ReactionMark};
+use countersign_agent::domain::{ChannelKind, ChatMessage, Clock, FileRef, Locale, Outbound, OutboxOp, ReactionMark};
 use countersign_agent::template::Templates;
 use reqwest::header::CONTENT_TYPE;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -24,7 +25,7 @@ use serde_json::{Value, json};
 
 use super::blocks::{BlockSet, SlackMessage, slack_message};
 use super::escape::mrkdwn;
-use super::fallback::{fallback, whisper};
+use super::fallback::{fallback, pieces, whisper};
 use crate::channels::memory::Memory;
 use crate::channels::rates::Limiter;
 use crate::channels::wording::one_line;
@@ -168,7 +169,12 @@ impl SlackClient {
         if let Some(thread) = thread(delivery) {
             body["thread_ts"] = json!(thread);
         }
-        match self.show(Method::Post, delivery, content, body).await {
+        let posted = if delivery.plain {
+            self.post_pieces(delivery, content, body).await
+        } else {
+            self.show(Method::Post, delivery, content, body).await
+        };
+        match posted {
             Ok(answer) => Ok(answer["ts"].as_str().map(receipt).unwrap_or_default()),
             Err(refused) if refused.thread_lost() && delivery.about.is_some() && thread(delivery).is_some() => {
                 tracing::info!(key = %delivery.key, error = %refused.error, "a thread is lost; the message stands outside of it");
@@ -328,12 +334,17 @@ impl SlackClient {
             slack_message(&self.templates, delivery.locale, content, set)
         };
         let mut message = message.ok_or_else(|| DeliveryError::Gone(String::from("nothing to say")))?;
-        // Outside of its thread nobody sees what it is about.
-        if let Some(request) = delivery.about.as_deref().filter(|_| thread(delivery).is_none()) {
-            let values = json!({"request": one_line(request, ABOUT)});
-            message.head(&mrkdwn(&self.templates.say(delivery.locale, "foot.lost_thread", values)));
+        if let Some(about) = self.about(delivery) {
+            message.head(&about);
         }
         Ok(message)
+    }
+
+    /// What it is about, as a line of mrkdwn: outside of its thread nobody sees it.
+    fn about(&self, delivery: &Delivery) -> Option<String> {
+        let request = delivery.about.as_deref().filter(|_| thread(delivery).is_none())?;
+        let values = json!({"request": one_line(request, ABOUT)});
+        Some(mrkdwn(&self.templates.say(delivery.locale, "foot.lost_thread", values)))
     }
 
     /// One call at its pace.
@@ -389,6 +400,12 @@ impl Channel for SlackClient {
 
     fn batch_sizes(&self) -> BatchSizes {
         method::BATCHES
+    }
+
+    fn cuts_text(&self, content: &Outbound) -> bool {
+        // In which language it goes out may change until then.
+        let cut = |locale| pieces(&self.templates, locale, content).cut;
+        [Locale::ZhCn, Locale::EnUs].into_iter().any(cut)
     }
 
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>> {

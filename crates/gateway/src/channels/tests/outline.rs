@@ -71,7 +71,7 @@ impl Outline {
                 self.rows("not done", rows.iter().map(|row| format!("«{row}»")));
                 self.rows("more", more);
             }
-            Part::Note(name, text) => self.row(name, &format!("model's «¶{text}»")),
+            Part::Note { name, label, text } => self.row(name, &format!("[{label}] model's «¶{text}»")),
             Part::Answer(Answer { to, text, ours }) => {
                 self.rows("to", to.as_ref().map(span));
                 self.row("answer", &format!("model's «¶{text}»"));
@@ -215,6 +215,7 @@ fn span(span: &Span) -> String {
         Span::Label(words) => format!("[{words}]"),
         Span::Foreign(text) => format!("«{text}»"),
         Span::Block(text) => format!("«¶{text}»"),
+        Span::Code(text) => format!("`{text}`"),
         Span::Tools(names) => format!("{{{}}}", names.join(", ")),
         Span::Person(id) => format!("@{id}"),
         Span::Chat(id) => format!("#{id}"),

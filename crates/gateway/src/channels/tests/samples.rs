@@ -84,6 +84,11 @@ fn spans() -> Vec<CardLine> {
         vec![Span::Ours(owned("ends **bold**")), foreign()],
         vec![Span::Block(format!("first\n\n{FOREIGN}\n- third"))],
         vec![Span::Tools(vec![owned("read_file"), owned("odd `tool`\n<b>")])],
+        vec![
+            Span::Ours(owned("to: ")),
+            Span::Code(owned(r#""<@U0EVE0001> *x* (once)""#)),
+            Span::Ours(owned(" (once)")),
+        ],
         people,
         vec![
             Span::Chat(owned("C0GROUP01")),
@@ -106,6 +111,15 @@ fn lines() -> Samples {
         ("a line with nothing in it", of(nothing)),
         ("foot", foot),
     ]
+}
+
+/// Words of the model beside a card.
+fn note(text: String) -> Part<'static> {
+    Part::Note {
+        name: "note",
+        label: owned("The assistant says:"),
+        text,
+    }
 }
 
 fn step(content: &str, status: StepStatus, unfinished: bool) -> StepView {
@@ -202,11 +216,8 @@ fn words() -> Samples {
     vec![
         ("steps that were not done", of(vec![open(Some("and 3 more"))])),
         ("steps that were not done, all of them", of(vec![open(None)])),
-        (
-            "note",
-            of(vec![Part::Note("note", format!("# Head\n\n**bold** {FOREIGN}\n\n- item"))]),
-        ),
-        ("note that is too long", of(vec![Part::Note("note", "words\n\n---\n\n".repeat(9))])),
+        ("note", of(vec![note(format!("# Head\n\n**bold** {FOREIGN}\n\n- item"))])),
+        ("note that is too long", of(vec![note("words\n\n---\n\n".repeat(9))])),
         (
             "answer to a person of Lark",
             of(vec![answer(
@@ -351,7 +362,7 @@ fn calls() -> Samples {
 
 fn asks_for(buttons: bool, form: Option<Form>, keep: Option<Keep<'static>>) -> Part<'static> {
     let yes = button("OK", ButtonStyle::Primary, None);
-    let no = button("Cancel", ButtonStyle::End, Some(sure(None)));
+    let no = button("Cancel", ButtonStyle::Plain, Some(sure(None)));
     Part::Ask(Box::new(Ask {
         gate: kept(GateId::new("rv_1")),
         buttons: buttons.then_some([yes, no]),

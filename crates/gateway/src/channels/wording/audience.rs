@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use countersign_agent::domain::{Absence, ApprovalCard, Approvers, BudgetCard, ChannelKind, MOST_NAMED, Outbound, PlanCard};
+use countersign_agent::domain::{Absence, ActionView, ApprovalCard, BudgetCard, ChannelKind, Deciders, MOST_NAMED, Outbound, PlanCard};
 
 /// The approvers of what a card shows, beside the person whose task it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::channels) struct Audience<'a> {
-    approvers: &'a Approvers,
+    deciders: Deciders<'a>,
     pub(in crate::channels) requester: &'a str,
     /// Those of them who are away.
     pub(in crate::channels) away: &'a [Absence],
@@ -33,33 +33,39 @@ impl<'a> Audience<'a> {
 
     pub(in crate::channels) fn plan(card: &'a PlanCard) -> Self {
         Self {
-            approvers: &card.approvers,
+            deciders: card.approvers.deciders(&card.requester),
             requester: &card.requester,
             away: &card.away,
             group: card.group,
         }
     }
 
+    /// Of all calls that wait.
     pub(in crate::channels) fn calls(card: &'a ApprovalCard) -> Self {
         Self {
-            approvers: &card.approvers,
+            deciders: card.deciders(),
             requester: &card.requester,
             away: &card.away,
             group: card.group,
         }
     }
 
-    /// Of one call that asks other people than the card does.
-    pub(in crate::channels) fn call(card: &'a ApprovalCard, approvers: &'a Approvers) -> Self {
+    /// Of one call.
+    pub(in crate::channels) fn call(card: &'a ApprovalCard, row: &'a ActionView) -> Self {
         Self {
-            approvers,
+            deciders: row.deciders(&card.approvers, &card.requester),
             ..Self::calls(card)
         }
     }
 
+    /// Does it ask the same people?
+    pub(in crate::channels) fn is_as(&self, other: &Self) -> bool {
+        self.deciders == other.deciders
+    }
+
     pub(in crate::channels) fn limit(card: &'a BudgetCard) -> Self {
         Self {
-            approvers: &card.approvers,
+            deciders: card.approvers.deciders(&card.requester),
             requester: &card.requester,
             away: &card.away,
             // The view does not say whether this is a group; a mention does no harm in a direct chat.
@@ -68,55 +74,60 @@ impl<'a> Audience<'a> {
     }
 
     /// The people who may approve, where they are not the requester alone or everybody.
-    pub(in crate::channels) fn listed(self) -> Option<&'a [String]> {
-        match self.approvers.named() {
-            Approvers::Listed(ids) if *ids != [self.requester] => Some(ids),
-            Approvers::Listed(_) | Approvers::Requester | Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => None,
-        }
+    pub(in crate::channels) fn listed(&self) -> Option<&[&'a str]> {
+        let people = &self.deciders.people[..];
+        (!people.is_empty() && *people != [self.requester]).then_some(people)
+    }
+
+    /// May nobody approve?
+    pub(in crate::channels) fn nobody(&self) -> bool {
+        self.deciders.is_nobody()
     }
 
     /// Does it ask somebody in the chat?
-    pub(in crate::channels) fn anyone(self) -> bool {
-        self.group && *self.approvers.named() == Approvers::Anyone
+    pub(in crate::channels) fn anyone(&self) -> bool {
+        self.group && self.deciders.anyone
     }
 
     /// Does it ask somebody in the chat, but not the requester?
-    pub(in crate::channels) fn not_requester(self) -> bool {
-        *self.approvers.named() == Approvers::NotRequester
+    pub(in crate::channels) fn not_requester(&self) -> bool {
+        self.deciders.others && !self.anyone()
     }
 
     /// Are others asked than the requester alone?
-    pub(in crate::channels) fn others(self) -> bool {
+    pub(in crate::channels) fn others(&self) -> bool {
         self.listed().is_some() || self.anyone() || self.not_requester()
     }
 
     /// Does the requester wait for others? They may be a member of a group that is asked.
-    pub(in crate::channels) fn waits(self) -> bool {
-        let may = |id: &String| id == self.requester || is_group(id);
-        self.not_requester() || self.listed().is_some_and(|ids| !ids.iter().any(may))
+    pub(in crate::channels) fn waits(&self) -> bool {
+        let may = |id: &&str| *id == self.requester || is_group(id);
+        let may = self.deciders.anyone || self.deciders.people.iter().any(may);
+        !may && (self.not_requester() || self.listed().is_some())
     }
 
     /// The requester alone is asked, by name where others read along.
-    pub(in crate::channels) fn by_name(self) -> Option<&'a str> {
-        (self.group && !self.others()).then_some(self.requester)
+    pub(in crate::channels) fn by_name(&self) -> Option<&'a str> {
+        (self.group && !self.others() && !self.nobody()).then_some(self.requester)
     }
 
     /// How many of those who may approve are not named.
-    pub(in crate::channels) fn more(self) -> usize {
+    pub(in crate::channels) fn more(&self) -> usize {
         self.listed().map_or(0, |ids| ids.len().saturating_sub(MOST_NAMED))
     }
 
     /// Those who may approve, as many as are named.
-    pub(in crate::channels) fn named(self) -> impl Iterator<Item = &'a str> {
-        self.listed().unwrap_or_default().iter().take(MOST_NAMED).map(String::as_str)
+    pub(in crate::channels) fn named(&self) -> impl Iterator<Item = &'a str> {
+        self.listed().unwrap_or_default().iter().take(MOST_NAMED).copied()
     }
 
     /// Adds to the values of our words who is asked; `people` and `requester` as the platform names them.
-    pub(in crate::channels) fn tell(self, values: &mut Value, slack: bool, people: &str, requester: &str) {
+    pub(in crate::channels) fn tell(&self, values: &mut Value, slack: bool, people: &str, requester: &str) {
         let asks = match (self.listed(), self.anyone(), self.not_requester()) {
             (Some(_), _, _) => "listed",
             (None, true, _) => "anyone",
             (None, false, true) => "not_requester",
+            (None, false, false) if self.nobody() => "nobody",
             (None, false, false) => "requester",
         };
         values["asks"] = json!(asks);

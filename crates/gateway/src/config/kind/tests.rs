@@ -177,6 +177,34 @@ fn lists_of_ids() {
     );
 }
 
+/// interface §10: a chat is an id of a platform, or `console:NAME`; anything else would hold nowhere, or in a chat that a caller names so.
+#[test]
+fn chats_say_their_platform() {
+    for good in ["[]", "[oc_1, C0OPS, D0A, G0A, 'console:ops', 'console:运维', 'console:oc_1']", ""] {
+        assert!(check(Kind::Chats, good).is_ok(), "{good}");
+    }
+    for bad in [
+        "[ops]",
+        "[oc_]",
+        "[C]",
+        "[c0ops]",
+        "[Cops]",
+        "['console:']",
+        "['Console:ops']",
+        "['lark:oc_1']",
+        "['console:a b']",
+        "[ou_1]",
+        "[U0ANN]",
+        "['#ops']",
+        "[oc_1, oc_1]",
+        "[7]",
+    ] {
+        assert!(check(Kind::Chats, bad).is_err(), "{bad}");
+    }
+    let allowed = "allowed a list of chats, each once: oc_… of Lark, C…, D… or G… of Slack, console:NAME of the console";
+    refused(Kind::Chats, "[ops]", &format!("found ops in the list, {allowed}"));
+}
+
 /// S3-3: components are named once each and kept in the prompt's order; none is fine, an unknown one is not.
 #[test]
 fn features_are_known_components() {

@@ -128,6 +128,7 @@ fn another(key: &Key, folder: &str) -> Option<String> {
         Kind::Ids if key.path.ends_with("lark.escalate_to") => Some("[ou_another]".to_owned()),
         Kind::Ids if key.path.ends_with("slack.escalate_to") => Some("[U0ANOTHER]".to_owned()),
         Kind::Ids => Some("[another]".to_owned()),
+        Kind::Chats => Some("[oc_another]".to_owned()),
         Kind::Approvers { .. } => first(&["requester"]),
         Kind::Effects => Some("{another: read}".to_owned()),
         Kind::Features => Some("[output_format]".to_owned()),

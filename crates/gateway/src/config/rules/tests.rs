@@ -29,7 +29,7 @@ rules:
   - {tool: write_file, where: {path: 'out/**'}, then: allow}
   - {tool: '*', effect: destructive, then: deny}
   - {tool: run_bash, where: {command: make test}, then: allow}
-  - {tool: x, then: ask}
+  - {tool: x, where: {id: 18446744073709551615}, chats: [C0OPS, 'console:ops'], then: ask}
 ";
 
 /// interface §2: rules reach the program as they are written; the same list stands in a file of its own, alone or under `rules`.
@@ -79,6 +79,36 @@ fn rules_are_read() {
     }
 }
 
+/// outside A 5: a rule that asks more people than may approve in any of its places is refused, as the same key of a channel is.
+#[test]
+fn a_quorum_that_nobody_reaches_is_refused() {
+    let console = |approvers: &str| format!("channels: {{console: {{approval_approvers: {approvers}}}}}\n");
+    let profile = "profiles: [{name: p, chats: ['console:ops'], approval_approvers: anyone}]\n";
+    let rule = |more: &str| format!("rules: [{{tool: x, then: ask, {more}}}]\n");
+    for (bad, most) in [
+        (rule("quorum: 2"), 1),
+        (rule("quorum: 2, chats: ['console:ops']"), 1),
+        (console("[a, b]") + &rule("quorum: 3"), 2),
+        (profile.to_owned() + &rule("quorum: 2, chats: ['console:other']"), 1),
+    ] {
+        let told = loaded(&bad).unwrap_err();
+        assert!(
+            told.contains("rules: quorum: found") && told.contains(&format!("allowed 1 to {most}")),
+            "{bad}: {told}"
+        );
+    }
+    for fine in [
+        rule("quorum: 1"),
+        rule("approvers: anyone, quorum: 2"),
+        console("not_requester") + &rule("quorum: 2"),
+        console("[a, b]") + &rule("quorum: 2"),
+        profile.to_owned() + &rule("quorum: 2"),
+        profile.to_owned() + &rule("quorum: 2, chats: ['console:ops']"),
+    ] {
+        assert!(loaded(&fine).is_ok(), "{fine}");
+    }
+}
+
 /// interface §2: every mistake in a rule is told with its line and what is allowed.
 #[test]
 fn wrong_rules_are_told() {
@@ -95,6 +125,10 @@ fn wrong_rules_are_told() {
             "effect: found state, allowed read, write or destructive",
         ),
         ("{tool: a, then: deny, chats: oc_1}", "chats: found oc_1, allowed a list"),
+        (
+            "{tool: a, then: deny, chats: [ops]}",
+            "chats: found ops in the list, allowed a list of chats",
+        ),
         ("{tool: a, then: deny, where: [x]}", "where is {ARGUMENT"),
         ("{tool: a, then: deny, where: {}}", "where names no argument"),
         (

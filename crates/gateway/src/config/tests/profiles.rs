@@ -28,7 +28,7 @@ profiles:
     session_mode: shared
     locale: en-US
     allowed_users: [ou_x]
-  - {name: quiet, chats: [demo], plan_review_enabled: false}
+  - {name: quiet, chats: ['console:demo'], plan_review_enabled: false}
 ";
 
 /// interface (H): in a chat of a profile its keys come before those of the channel, which come before the defaults; other chats know
@@ -59,6 +59,11 @@ fn what_a_profile_says_holds_in_its_chats() {
     );
     assert!(!live.in_chat(ChannelKind::Console, "demo").review_enabled);
     assert!(live.in_chat(ChannelKind::Console, "x").review_enabled);
+    for named_like_one in ["oc_ops", "C0OPS", "console:demo"] {
+        let own = live.in_chat(ChannelKind::Console, named_like_one);
+        assert_eq!((own.quorum, own.review_enabled), (1, true), "{named_like_one}");
+        assert_ne!(own.approvers, Approvers::Anyone, "{named_like_one}");
+    }
     let policy = live.policy(ChannelKind::Lark, "oc_ops");
     assert_eq!((policy.quorum, policy.profile.as_deref()), (1, Some("ops")));
     assert!(policy.has_tool("read_file") && policy.has_tool("list_files") && !policy.has_tool("write_file"));
@@ -307,4 +312,23 @@ rules:
         told[2].ends_with(r#"fits no call: no tool that it names has an argument "url""#),
         "{told:?}"
     );
+}
+
+/// outside A 4: two rules that ask different people about one call are warned of.
+#[test]
+fn rules_that_leave_nobody_to_approve_are_warned_of() {
+    let told = |rules: &str| loaded(&format!("rules: [{rules}]\n"), &[]).idle_patterns(&[file_tool("write_file")]);
+    let boss = "{tool: write_file, then: ask, approvers: [ou_boss]}";
+    let warned = told(&format!("{boss}, {{tool: '*_file', then: ask, approvers: [ou_vice]}}"));
+    assert!(
+        warned.len() == 1 && warned[0].contains("may fit one call, and nobody is asked by both"),
+        "{warned:?}"
+    );
+    for fine in [
+        "{tool: '*_file', then: ask, approvers: [ou_vice, ou_boss]}",
+        "{tool: '*_file', then: ask}",
+        "{tool: '*_file', then: deny}",
+    ] {
+        assert_eq!(told(&format!("{boss}, {fine}")), [""; 0], "{fine}");
+    }
 }

@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::{ActionId, Approvers, ChannelKind, Decision, DecisionKind, GateId, GateKind, Notice};
+use countersign_agent::domain::{ActionId, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Notice, Outbound};
 use serde_json::json;
 
 use super::locale::PageLocale;
@@ -17,6 +17,7 @@ use crate::gateway::api::messages::{NewMessage, accept};
 use crate::gateway::api::{check_text, principal};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
+use crate::store::ActionRecord;
 
 /// The person in whose name the console decides for other channels, where nobody can be played.
 const OPERATOR: &str = "console";
@@ -141,8 +142,7 @@ async fn review(
             scene,
             error,
             gate.conversation.channel,
-            (&gate.conversation.chat, gate.kind),
-            &gate.requester,
+            || not_entitled(scene, &gate),
             record.decision.map(|decision| decision.kind),
         )?,
     })
@@ -178,9 +178,8 @@ async fn action(
             scene,
             error,
             found.channel,
-            (&found.chat, GateKind::ToolApproval),
-            &found.user,
-            found.action.decision.map(|decision| decision.kind),
+            || not_entitled_to_call(scene, &found),
+            found.action.decision.as_ref().map(|decision| decision.kind),
         )?,
     })
 }
@@ -220,18 +219,18 @@ fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: O
     }
 }
 
-/// What a refusal says on the page: the same words as on the platforms. `before`: what was decided first.
+/// What a refusal says on the page: the same words as on the platforms. `who_may`: whom it names to a person who may not. `before`: what was
+/// decided first.
 fn refused(
     scene: &Scene,
     error: DecideError,
     channel: ChannelKind,
-    at: (&str, GateKind),
-    requester: &str,
+    who_may: impl FnOnce() -> Notice,
     before: Option<DecisionKind>,
 ) -> Result<Notice, ApiError> {
     Ok(match error {
         DecideError::NotFound => Notice::UnknownReview {},
-        DecideError::Forbidden => not_entitled(scene, at, requester),
+        DecideError::Forbidden => who_may(),
         DecideError::GroupUnknown(groups) => Notice::GroupUnknown { groups },
         DecideError::Conflict {
             by,
@@ -259,15 +258,27 @@ fn refused(
     })
 }
 
-/// Who may decide in the console, where alone anybody is refused.
-fn not_entitled(scene: &Scene, (chat, gate): (&str, GateKind), requester: &str) -> Notice {
-    let name = |id: &String| scene.person(id).name;
-    let named = |requester: String| Notice::NotEntitled { requester };
-    match scene.live.in_chat(ChannelKind::Console, chat).approvers_of(gate).named() {
-        Approvers::NotRequester => Notice::OwnTask {},
-        Approvers::Listed(ids) => named(ids.iter().map(name).collect::<Vec<_>>().join(", ")),
-        Approvers::Requester | Approvers::Anyone | Approvers::All(_) => named(scene.person(requester).name),
-    }
+/// Who may decide `gate` in the console, where alone anybody is refused.
+fn not_entitled(scene: &Scene, gate: &Gate) -> Notice {
+    let approvers = scene
+        .live
+        .in_chat(ChannelKind::Console, &gate.conversation.chat)
+        .approvers_of(gate.kind);
+    let deciders = match &gate.card {
+        Outbound::ApprovalCard(card) => card.deciders_by(approvers),
+        _ => approvers.deciders(&gate.requester),
+    };
+    Notice::not_entitled(&deciders, &|id| scene.person(id).name)
+}
+
+/// The same of one call.
+fn not_entitled_to_call(scene: &Scene, found: &ActionRecord) -> Notice {
+    let ours = scene
+        .live
+        .in_chat(ChannelKind::Console, &found.chat)
+        .approvers_of(GateKind::ToolApproval);
+    let approvers = found.action.approvers.as_ref().unwrap_or(ours);
+    Notice::not_entitled(&approvers.deciders(&found.user), &|id| scene.person(id).name)
 }
 
 /// Does the script of the page ask?
@@ -290,7 +301,7 @@ async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Res
             | Notice::AllowedHere { .. }
             | Notice::AskingAgain { .. },
         ) => (StatusCode::OK, "good"),
-        Some(Notice::NotEntitled { .. } | Notice::OwnTask {}) => (StatusCode::FORBIDDEN, "bad"),
+        Some(Notice::NotEntitled { .. } | Notice::OwnTask {} | Notice::NobodyMay {}) => (StatusCode::FORBIDDEN, "bad"),
         Some(Notice::GroupUnknown { .. }) => (StatusCode::SERVICE_UNAVAILABLE, "bad"),
         Some(Notice::UnknownReview {}) => (StatusCode::NOT_FOUND, "bad"),
         Some(Notice::Expired { .. } | Notice::TooOldToAsk {}) => (StatusCode::GONE, "bad"),

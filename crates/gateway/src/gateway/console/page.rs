@@ -123,7 +123,11 @@ impl Scene {
 
     /// Values that several templates use.
     fn frame(&self) -> Value {
-        let profile = self.live.profiles.of_chat(&self.chat).map(|profile| profile.name.as_str());
+        let profile = self
+            .live
+            .profiles
+            .of_chat(ChannelKind::Console, &self.chat)
+            .map(|profile| profile.name.as_str());
         json!({
             "locale": self.language.locale.as_str(),
             "chat": self.chat,

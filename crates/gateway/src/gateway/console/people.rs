@@ -85,7 +85,7 @@ pub(super) fn bot() -> Person {
 /// The rule of approval in a sentence.
 pub(super) fn policy(templates: &Templates, locale: Locale, live: &ChannelLive) -> String {
     let say = |key: &str, values| templates.say(locale, key, values);
-    let mut text = match live.approvers.named() {
+    let mut text = match &live.approvers {
         Approvers::Requester => say("console.policy.requester", json!({})),
         Approvers::Anyone | Approvers::All(_) => say("console.policy.anyone", json!({})),
         Approvers::NotRequester => say("console.policy.not_requester", json!({})),

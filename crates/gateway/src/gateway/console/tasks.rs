@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::page::Scene;
 use super::talk::clock;
 use super::timeline::{Entry, entries};
-use crate::channels::{CardPage, StepLine, step_lines};
+use crate::channels::{CardPage, StepLine, step_lines, undone_words};
 use crate::gateway::error::ApiError;
 use crate::store::{EventRow, ListQuery, Read, TurnRow};
 
@@ -174,16 +174,19 @@ pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow], brief: boo
     let (used, limit) = details
         .as_ref()
         .map_or((0, 0), |details| (details.budget.steps.used, details.budget.steps.limit));
+    let undone = details.as_ref().map(|details| details.undone.clone()).unwrap_or_default();
+    let counts = undone_words(&scene.gateway.templates, scene.language.locale, &undone);
     let steps = details
         .and_then(|details| details.plan)
         .map(|plan| lines(scene, &plan, row.status.is_final()))
         .unwrap_or_default();
     Task {
         id: row.id.to_string(),
-        status: scene.say(&format!("console.turn.{}", row.status.as_str()), json!({})),
+        status: format!("{}{counts}", scene.say(&format!("console.turn.{}", row.status.as_str()), json!({}))),
         tone: match row.status {
             TurnStatus::Queued | TurnStatus::Running => "info",
             TurnStatus::Paused => "wait",
+            TurnStatus::Completed if !undone.is_empty() => "quiet",
             TurnStatus::Completed => "good",
             TurnStatus::Failed => "bad",
             TurnStatus::Cancelled => "quiet",

@@ -65,6 +65,7 @@ async fn draw(gateway: &Gateway, viewer: &Viewer, notice: Option<&str>) {
         chat: &task.place.chat,
         goal: &task.goal,
         state: task.state,
+        undone: &task.undone,
     });
     let page = HomePage {
         notice,

@@ -6,7 +6,7 @@ use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Event, FollowUp, Gate, GateId, GateKind,
-    Millis, Notice, Outbound, PlanEnd, ReactionMark, TurnReason, TurnStatus, Via,
+    InboundBody, Millis, Notice, Outbound, PlanEnd, ReactionMark, TurnReason, TurnStatus, Via, one_line,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
@@ -172,12 +172,24 @@ async fn say(tx: &mut Tx, row: &mut TurnRow, mut content: Outbound) -> Result<()
     {
         answer.feedback = Some(row.id.clone());
     }
+    if let Outbound::Notice(Notice::Stopped { next, .. }) = &mut content {
+        *next = next_in_line(tx, row).await?;
+    }
     for content in messages(content) {
         row.said += 1;
         let key = outbox_key(&["say", row.id.as_str(), &row.said.to_string()]);
         tx.enqueue(&post(row, key, None, content)).await?;
     }
     Ok(())
+}
+
+/// What the person asked for next in this lane, in short.
+async fn next_in_line(tx: &mut Tx, row: &TurnRow) -> Result<Option<String>, StoreError> {
+    let waiting = tx.queued(&row.lane_id).await?;
+    Ok(waiting.first().and_then(|task| match &task.inbound.body {
+        InboundBody::Message(message) => Some(one_line(&message.unaddressed("").text, 60)),
+        _ => None,
+    }))
 }
 
 /// Would this step end the turn although somebody said something since the engine looked?
@@ -446,6 +458,7 @@ mod tests {
             open_steps: vec![String::from("2. b")],
             granted: Vec::new(),
             standing: Vec::new(),
+            undone: Vec::new(),
             problem: None,
             incident: Some(String::from("x1")),
             group: true,

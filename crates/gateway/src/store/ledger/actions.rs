@@ -326,6 +326,6 @@ fn read_record(row: &AnyRow) -> Result<ActionRecord> {
 }
 
 /// The `channel` column.
-fn channel(row: &AnyRow) -> Result<ChannelKind> {
+pub(super) fn channel(row: &AnyRow) -> Result<ChannelKind> {
     named("channel", row.text("channel")?)
 }

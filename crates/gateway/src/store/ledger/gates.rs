@@ -325,6 +325,22 @@ impl Tx {
         Ok(())
     }
 
+    /// The card goes out as text that is cut ([`Outbound::is_cut`](countersign_agent::domain::Outbound::is_cut)).
+    pub async fn gate_cut(&mut self, id: &GateId) -> Result<()> {
+        let found = sqlx::query(concat!("SELECT ", columns!(), " FROM gates WHERE id = $1"))
+            .bind(id.as_str())
+            .fetch_optional(&mut *self.conn)
+            .await?;
+        let Some(row) = found else { return Ok(()) };
+        let card = read(&row)?.card.as_cut();
+        sqlx::query("UPDATE gates SET card = $1 WHERE id = $2")
+            .bind(encode(&card)?)
+            .bind(id.as_str())
+            .execute(&mut *self.conn)
+            .await?;
+        Ok(())
+    }
+
     /// The card reached the chat: id, platform time; the TTL starts (the first time only, never past twice the TTL
     /// from the opening). [`Tx::outbox_sent`] calls it for the row that carries the card.
     pub async fn gate_delivered(&mut self, id: &GateId, message_id: Option<&str>, card_at: Option<Millis>) -> Result<()> {

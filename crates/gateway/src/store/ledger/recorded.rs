@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use countersign_agent::domain::{Millis, RecordedCall};
 
 use super::Result;
-use super::actions::read_call;
+use super::actions::{channel, read_call};
 use super::sql::Columns;
 use super::transaction::Read;
 
@@ -24,7 +24,7 @@ impl Read {
         loop {
             let rows = sqlx::query(
                 "SELECT actions.id, actions.turn_id, actions.gate_id, actions.position, actions.status, actions.created_at,
-                   actions.expires_at, actions.call, actions.decision, turns.chat
+                   actions.expires_at, actions.call, actions.decision, turns.channel, turns.chat
                  FROM actions JOIN turns ON turns.id = actions.turn_id
                  WHERE actions.created_at >= $1 AND actions.created_at <= $2 AND (actions.created_at < $2 OR actions.id < $3)
                  ORDER BY actions.created_at DESC, actions.id DESC LIMIT $4",
@@ -42,7 +42,7 @@ impl Read {
             for row in &rows {
                 let call = RecordedCall {
                     action: read_call(row)?,
-                    chat: row.text("chat")?,
+                    chat: channel(row)?.chat_name(&row.text("chat")?),
                 };
                 if see(&call).is_break() {
                     return Ok(ControlFlow::Break(()));

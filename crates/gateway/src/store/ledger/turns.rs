@@ -146,6 +146,24 @@ impl Read {
         Ok(turns)
     }
 
+    /// The turns of `user` in the organisation of `place` that ended since then, the last to end first; at most `most`.
+    pub async fn ended_turns_of(&mut self, place: &Conversation, user: &str, since: Millis, most: i64) -> Result<Vec<TurnRow>> {
+        let rows = sqlx::query(concat!(
+            "SELECT ",
+            columns!(),
+            " FROM turns WHERE finished_at >= $1 AND channel = $2 AND user_id = $3 ORDER BY finished_at DESC, id DESC LIMIT $4"
+        ))
+        .bind(since.0)
+        .bind(place.channel.as_str())
+        .bind(&*keys::shown(user))
+        .bind(most)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        let mut turns: Vec<TurnRow> = rows.iter().map(read).collect::<Result<_>>()?;
+        turns.retain(|turn| (&turn.conversation.app, &turn.conversation.tenant) == (&place.app, &place.tenant));
+        Ok(turns)
+    }
+
     /// Finished turns of the conversation, newest first (shared sessions).
     pub async fn earlier_turns(&mut self, conversation: &Conversation, limit: i64) -> Result<Vec<TurnRow>> {
         let rows = sqlx::query(concat!(

@@ -1,13 +1,13 @@
 //! The Home tab: what waits for one person, with the buttons of its cards, and what they have under way.
 
-use countersign_agent::domain::{Locale, Outbound};
+use countersign_agent::domain::{Locale, Outbound, UndoneCount};
 use countersign_agent::template::Templates;
 use serde_json::{Value, json};
 
 use super::{BlockSet, parts, slack_message};
 use crate::channels::slack::escape;
 use crate::channels::slack::fallback::whisper;
-use crate::channels::wording::{clip, one_line};
+use crate::channels::wording::{clip, one_line, undone_words};
 
 /// Blocks of a view.
 const MAX_BLOCKS: usize = 100;
@@ -46,15 +46,17 @@ pub struct HomeCard<'a> {
     pub card: &'a Outbound,
 }
 
-/// A task that is under way, or that waits its turn.
+/// A task that is under way, that waits its turn, or that ended lately.
 #[derive(Clone, Copy, Debug)]
 pub struct HomeTask<'a> {
     /// The chat that it is in.
     pub chat: &'a str,
     /// What it is about, in a line; foreign.
     pub goal: &'a str,
-    /// How it stands: `queued`, `running`, or the kind of the gate at which it waits.
+    /// How it stands: `queued`, `running`, the kind of the gate at which it waits, or how it ended.
     pub state: &'a str,
+    /// How many of its calls were not carried out, by reason.
+    pub undone: &'a [UndoneCount],
 }
 
 /// The view for `views.publish`. A card has its buttons only where it fits whole: an OK must not cover more than is shown.
@@ -88,7 +90,8 @@ pub fn home_view(templates: &Templates, locale: Locale, page: &HomePage<'_>) -> 
         blocks.extend(drawn);
     }
     let own = page.tasks.iter().map(|task| {
-        let state = format!(" · {} · ", words("home.state", json!({"state": task.state})));
+        let counts = undone_words(templates, locale, task.undone);
+        let state = format!(" · {}{counts} · ", words("home.state", json!({"state": task.state})));
         vec![
             parts::text(&foreign(task.goal)),
             parts::text(&state),

@@ -68,6 +68,11 @@ pub(super) fn preformatted(inert: &str) -> Value {
     json!({"type": "rich_text_preformatted", "elements": filled(vec![text(inert)])})
 }
 
+/// Words of somebody else as a quotation; inert already.
+pub(super) fn quote(inert: &str) -> Value {
+    json!({"type": "rich_text_quote", "elements": filled(vec![text(inert)])})
+}
+
 /// Plain words; inert already.
 pub(super) fn text(inert: &str) -> Value {
     json!({"type": "text", "text": inert})
@@ -107,7 +112,7 @@ pub(super) fn button(action: &str, value: &str, button: &Button) -> Value {
     let mut drawn = json!({"type": "button", "action_id": action, "value": value, "text": plain(&button.label)});
     match button.style {
         ButtonStyle::Primary => drawn["style"] = json!("primary"),
-        ButtonStyle::Danger | ButtonStyle::End => drawn["style"] = json!("danger"),
+        ButtonStyle::Danger => drawn["style"] = json!("danger"),
         ButtonStyle::Plain => (),
     }
     if let Some(sure) = &button.sure {
@@ -116,7 +121,7 @@ pub(super) fn button(action: &str, value: &str, button: &Button) -> Value {
         let text: Vec<String> = [sure.text.clone()].into_iter().chain(about).collect();
         drawn["confirm"] =
             json!({"title": plain(&sure.title), "text": plain(&text.join("\n")), "confirm": plain(&sure.yes), "deny": plain(&sure.no)});
-        if button.style != ButtonStyle::Plain {
+        if button.style == ButtonStyle::Danger {
             drawn["confirm"]["style"] = json!("danger");
         }
     }

@@ -218,6 +218,7 @@ fn a_word_approves_only_what_was_shown() {
             ttl_ms: 1,
             state: CardState::Open { votes: 0 },
             copy: None,
+            cut: false,
         });
         let expected = if allowed {
             does(&gate, Act::Approve)

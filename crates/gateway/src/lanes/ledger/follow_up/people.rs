@@ -45,12 +45,11 @@ pub(super) fn reminder(record: &GateRecord, rows: &[Action], live: &ChannelLive,
 /// Those who may decide where `approvers` are asked and have not `voted`, as far as they can be named: people, those who decide in the place of
 /// one who is `away`, and groups. Where anybody may it is the requester.
 fn asked(gate: &Gate, approvers: &Approvers, live: &ChannelLive, away: &[Absence], voted: &dyn Fn(&String) -> bool) -> Vec<String> {
-    let ids = match approvers.named() {
-        Approvers::Requester | Approvers::Anyone => vec![gate.requester.clone()],
-        Approvers::Listed(ids) => ids.clone(),
-        Approvers::NotRequester | Approvers::All(_) => Vec::new(),
-    };
-    let missing = ids.into_iter().filter(|id| !voted(id));
+    let deciders = approvers.deciders(&gate.requester);
+    // Where nobody may approve, the requester may still refuse.
+    let requester = (deciders.anyone || deciders.is_nobody()).then_some(gate.requester.as_str());
+    let ids = deciders.people.into_iter().chain(requester).map(str::to_owned);
+    let missing = ids.filter(|id| !voted(id));
     let mut ids: Vec<String> = Vec::new();
     for id in missing {
         let deputies = away
