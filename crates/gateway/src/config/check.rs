@@ -219,9 +219,9 @@ fn for_each_place_of(live: &Live, rule: &Rule, look: &mut dyn FnMut(&str, Channe
         });
     }
     for chat in &rule.chats {
-        let channel = profiles::channel_of(chat);
+        let (channel, chat) = profiles::channel_of(chat);
         if counts(channel) {
-            let profile = live.profiles.of_chat(chat);
+            let profile = live.profiles.of_chat(channel, chat);
             let section = profile.map_or_else(|| profiles::path(channel), |profile| format!("profiles.{}", profile.name));
             look(&section, channel, live.in_chat(channel, chat));
         }

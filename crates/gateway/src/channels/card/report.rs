@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::build::Builder;
 use super::{Answer, ButtonStyle, Card, CardLine, FeedbackButtons, Head, Part, Span, Tone, ours};
-use crate::channels::wording::{done_steps, end_key, end_text, one_line, why_ended};
+use crate::channels::wording::{done_steps, end_text, one_line, why_ended};
 use countersign_agent::domain::{self, Millis, ProgressView};
 
 impl Builder<'_> {
