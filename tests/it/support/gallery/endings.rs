@@ -16,6 +16,7 @@ pub fn cards() -> Vec<(&'static str, Outbound)> {
                 finished: false,
                 outage_until: None,
                 end: None,
+                undone: Vec::new(),
             }),
         ),
         (
