@@ -90,6 +90,8 @@ fn a_quorum_that_nobody_reaches_is_refused() {
         (rule("quorum: 2, chats: ['console:ops']"), 1),
         (console("[a, b]") + &rule("quorum: 3"), 2),
         (profile.to_owned() + &rule("quorum: 2, chats: ['console:other']"), 1),
+        // It holds in the profile's chats and in all others.
+        (profile.to_owned() + &rule("quorum: 2"), 1),
     ] {
         let told = loaded(&bad).unwrap_err();
         assert!(
@@ -102,7 +104,6 @@ fn a_quorum_that_nobody_reaches_is_refused() {
         rule("approvers: anyone, quorum: 2"),
         console("not_requester") + &rule("quorum: 2"),
         console("[a, b]") + &rule("quorum: 2"),
-        profile.to_owned() + &rule("quorum: 2"),
         profile.to_owned() + &rule("quorum: 2, chats: ['console:ops']"),
     ] {
         assert!(loaded(&fine).is_ok(), "{fine}");
