@@ -5,7 +5,7 @@ use countersign_playground::{Fault, Posted};
 use crate::support::fake_model::say;
 use crate::support::people::reply;
 use crate::support::platform::{On, on_both};
-use crate::support::quiet::quiet;
+use crate::support::quiet::{quiet, stored};
 use crate::support::scripts::{clarified, finished, in_order, planned, reporter, writes};
 use crate::support::world::{GROUP, To, World};
 
@@ -146,6 +146,9 @@ async fn no_word_approves_a_plan_whose_text_was_cut() {
     world.say(u, c, "OK", reply(&last.id)).await;
     world.hears(c, "回复 OK 不算数").await;
     assert_eq!(world.file("made.md"), None);
+    // The trail seals the card as it was shown: nobody is told of a change by somebody else.
+    let cut = stored(&world, "SELECT details FROM audit WHERE kind = 'card_cut'").await;
+    assert!(cut.len() == 1 && cut[0].contains("sealed"), "{cut:?}");
     let review = world.api.review_in(c).await;
     assert_eq!(review["status"], "pending");
     assert_eq!(world.api.decide(&review, "approve", u).await.0, 200);

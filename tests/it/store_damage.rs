@@ -87,6 +87,18 @@ async fn a_damaged_delivery_stops_no_other() {
             };
             tx.enqueue(&row).await.unwrap();
         }
+        let repaint = NewOutbox {
+            key: "repaint".to_owned(),
+            queue: "q1".to_owned(),
+            gate_id: None,
+            turn_id: None,
+            conversation: place_on(ChannelKind::Console, "q1", ""),
+            op: OutboxOp::Patch {
+                target: "bad".to_owned(),
+                content: Outbound::Text { text: "later".to_owned() },
+            },
+        };
+        tx.enqueue(&repaint).await.unwrap();
         tx.commit().await.unwrap();
         spoil(&store, "UPDATE outbox SET body = '{' WHERE key = 'bad'".to_owned()).await;
         let mut taken = Vec::new();
@@ -99,5 +111,11 @@ async fn a_damaged_delivery_stops_no_other() {
         assert_eq!(keys, ["other", "behind"]);
         let damage = store.ledger.damage();
         assert!(damage.len() == 1 && damage[0].contains("column `body`"), "{damage:?}");
+        // What hangs on it is given up with it, or it would wait for ever.
+        spoil(
+            &store,
+            "UPDATE outbox SET error = 'seen' WHERE key = 'repaint' AND state = 'failed'".to_owned(),
+        )
+        .await;
     }
 }

@@ -3,12 +3,14 @@
 use serde_json::{Map, Value};
 
 use crate::domain::foreign_json;
+use crate::domain::json_size::{MAX_VALUES, most_values};
 
 /// `text` as one JSON object, if one can be found in it: broken characters are replaced; of several objects one after the other, an empty one
 /// before others is no arguments, equal ones are one, and one that grows is what it grew to. Otherwise `text` as it is: the model is told what is
 /// wrong with it.
 pub(super) fn mended(text: &str) -> String {
-    if serde_json::from_str::<Value>(text).is_ok() || text.trim().is_empty() {
+    // The text is a string of its answer, where its own values were not counted.
+    if most_values(text.as_bytes()) > MAX_VALUES || text.trim().is_empty() || serde_json::from_str::<Value>(text).is_ok() {
         return text.to_owned();
     }
     if let Ok(value) = foreign_json::read(text.as_bytes()) {
@@ -44,7 +46,7 @@ fn grows(before: &Map<String, Value>, after: &Map<String, Value>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::mended;
+    use super::{MAX_VALUES, mended};
 
     /// F12, F17: several objects are one where they say the same or grow; different ones stay as they are, for the model to mend; halves of
     /// characters are replaced.
@@ -66,5 +68,12 @@ mod tests {
         ] {
             assert_eq!(mended(text), one, "{text}");
         }
+    }
+
+    /// interface §10: values inside of a text are counted before they are read. Too many stay as they are.
+    #[test]
+    fn a_text_of_many_values_is_not_read() {
+        let many = format!(r#"{{"a":NaN,"b":[{}0]}}"#, "0,".repeat(MAX_VALUES));
+        assert_eq!(mended(&many), many);
     }
 }

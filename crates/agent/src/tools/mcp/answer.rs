@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::domain::foreign::mark_controls;
+use crate::domain::json_size::{MAX_VALUES, most_values};
 use crate::tools::{MAX_OUTPUT_BYTES, ToolError, ToolOutput};
 
 /// Of the output, for saying that it was cut.
@@ -81,7 +82,9 @@ fn says(text: &str, structured: &Value) -> bool {
         .as_object()
         .filter(|members| members.len() == 1)
         .and_then(|members| members.values().next());
-    only.is_some_and(|only| only == text) || serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
+    // The text is a string of its message, where its own values were not counted.
+    let few = || most_values(text.as_bytes()) <= MAX_VALUES;
+    only.is_some_and(|only| only == text) || (few() && serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured))
 }
 
 fn part(item: &Value) -> String {
@@ -127,6 +130,17 @@ mod tests {
 
     fn said(result: &Value) -> String {
         read(result).unwrap().text
+    }
+
+    /// interface §10: values inside of a text are counted before they are read, as those of the message are.
+    #[test]
+    fn a_text_of_many_values_is_not_read() {
+        let text = |values: usize| format!("[{}0]", "0,".repeat(values - 2));
+        for (values, says_the_same) in [(10, true), (MAX_VALUES, true), (MAX_VALUES + 1, false)] {
+            let text = text(values);
+            let structured: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(says(&text, &structured), says_the_same, "{values}");
+        }
     }
 
     /// S2-14: text is given as it is, structured content as JSON (once, when the text says the same), other content is described.

@@ -2,9 +2,11 @@
 
 use countersign_agent::domain::{AskedAgain, Conversation, Decision, FollowUp, Gate, GateId, LaneId, Millis, TurnId};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sqlx::any::AnyRow;
 
 use super::Result;
+use super::audit::AuditEntry;
 use super::lanes::Lease;
 use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Columns, encode, named, unsigned};
@@ -332,12 +334,22 @@ impl Tx {
             .fetch_optional(&mut *self.conn)
             .await?;
         let Some(row) = found else { return Ok(()) };
-        let card = read(&row)?.card.as_cut();
+        let gate = read(&row)?;
         sqlx::query("UPDATE gates SET card = $1 WHERE id = $2")
-            .bind(encode(&card)?)
+            .bind(encode(&gate.card.as_cut())?)
             .bind(id.as_str())
             .execute(&mut *self.conn)
             .await?;
+        // The trail seals the card. Without an entry the change would look like one by somebody else.
+        self.audit(AuditEntry {
+            kind: "card_cut",
+            turn_id: Some(gate.turn_id),
+            gate_id: Some(id.clone()),
+            action_id: None,
+            principal: None,
+            details: json!({}),
+        });
+        self.mark_unsealed(id);
         Ok(())
     }
 

@@ -310,7 +310,7 @@ impl Tx {
         }
     }
 
-    async fn drop_patches(&mut self, target: &str, why: &str) -> Result<()> {
+    pub(super) async fn drop_patches(&mut self, target: &str, why: &str) -> Result<()> {
         sqlx::query("UPDATE outbox SET state = 'failed', error = $1 WHERE target = $2 AND state = 'waiting'")
             .bind(why)
             .bind(target)

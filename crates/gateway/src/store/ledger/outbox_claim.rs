@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::{ChannelKind, OutboxOp};
+use countersign_agent::domain::{ChannelKind, GateId, OutboxOp};
 use sqlx::any::AnyRow;
 
 use super::Result;
@@ -162,15 +162,24 @@ impl Tx {
         Ok(row)
     }
 
-    /// Gives up a row that does not read back: those behind it go on.
+    /// Gives up a row that does not read back: those behind it go on. What hangs on it ends as with any row that is given up.
     async fn pass_delivery_over(&mut self, id: i64, why: &str) -> Result<()> {
         self.inner.damage.note("outbox", &id.to_string(), why);
-        sqlx::query("UPDATE outbox SET state = 'failed', owner = '', held_until = 0, error = 'it does not read back' WHERE id = $1")
-            .bind(id)
-            .execute(&mut *self.conn)
-            .await?;
+        let row = sqlx::query(
+            "UPDATE outbox SET state = 'failed', owner = '', held_until = 0, error = 'it does not read back' WHERE id = $1
+             RETURNING key, gate_id",
+        )
+        .bind(id)
+        .fetch_one(&mut *self.conn)
+        .await?;
         (self.effects.outbox, self.passed_over) = (true, true);
-        Ok(())
+        let key = row.text("key")?;
+        self.drop_file(&key).await?;
+        self.drop_patches(&key, "the post was given up").await?;
+        match row.maybe_text("gate_id")? {
+            Some(gate) => self.gate_undeliverable(&GateId::new(gate)).await,
+            None => Ok(()),
+        }
     }
 }
 

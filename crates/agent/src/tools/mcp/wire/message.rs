@@ -2,11 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::domain::json_size::most_values;
+use crate::domain::json_size::{MAX_VALUES, most_values};
 use crate::domain::{foreign_json, visible};
 
-/// Values of one message.
-const MAX_VALUES: usize = 100_000;
 /// Characters of a server's own words in an error.
 const MAX_WORDS: usize = 1000;
 /// Requests that one unreadable text may name.
