@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use countersign_agent::domain::{Outbound, PlanCard};
+use countersign_agent::domain::{ClickTarget, Outbound, PlanCard};
 use sqlx::Row;
 
 use super::gates::Settled;
@@ -23,7 +23,12 @@ pub(super) async fn next_versions(life: &mut Life<'_>, gates: &HashMap<String, S
         if !may || decision.by.as_deref() != Some(by) {
             return Err(format!("{by} may not leave steps out of {id}, which {} asked for", gate.requester));
         }
-        let stay: Vec<(String, String)> = match card(life, id) {
+        // A press on the card before an answer counts for the same plan after it, also before the next card is there.
+        let seen = match evidence.and_then(|evidence| evidence.target.as_ref()) {
+            Some(ClickTarget::Gate(pressed)) => pressed.as_str(),
+            _ => id.as_str(),
+        };
+        let stay: Vec<(String, String)> = match card(life, seen) {
             Some(card) => {
                 let stays = card
                     .steps
@@ -31,7 +36,7 @@ pub(super) async fn next_versions(life: &mut Life<'_>, gates: &HashMap<String, S
                     .filter(|step| step.status.is_settled() || keeps.contains(&step.id));
                 stays.map(|step| (step.id.clone(), step.content.clone())).collect()
             }
-            None => return Err(format!("steps were left out of {id}, whose card nobody saw")),
+            None => return Err(format!("steps were left out of {id}, whose card {seen} nobody saw")),
         };
         let sql = "SELECT id FROM gates WHERE turn_id = (SELECT turn_id FROM gates WHERE id = $1) AND kind = 'plan_review'
                    AND rowid > (SELECT rowid FROM gates WHERE id = $1) ORDER BY rowid LIMIT 1";
