@@ -43,6 +43,8 @@ impl GroupDirectory for NoGroups {
 const PATIENCE: usize = 6000;
 /// Workers on lanes of one process.
 const WORKERS: usize = 3;
+/// As often each process looks for work of which nobody told it.
+const LOOK: Duration = Duration::from_secs(1);
 /// Longer than this nothing but gates waits.
 const SOON: i64 = 15 * 60 * 1000;
 
@@ -424,7 +426,8 @@ impl<'a> Life<'a> {
                 match due {
                     Ok(Some(due)) if due.0 - now.0 <= SOON || lapses > 0 => {
                         lapses -= usize::from(due.0 - now.0 > SOON);
-                        self.pass(due.since(now) + Duration::from_millis(1)).await;
+                        // A lane may be due and still wait for the lease of another one to end: see `Tx::claim_lane`.
+                        self.pass(due.since(now).max(LOOK) + Duration::from_millis(1)).await;
                     }
                     // As processes do every second: wake-ups are hints.
                     Ok(_) => match *self.lab.ledger.commits().borrow() {

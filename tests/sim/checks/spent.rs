@@ -23,6 +23,8 @@ pub struct Book {
     rough: bool,
     /// What the model gave since, and nobody was charged with yet.
     given: Vec<Given>,
+    /// The model's server was away when the turn asked last.
+    pub away: bool,
 }
 
 /// An answer of the model's.

@@ -1,5 +1,7 @@
 //! What model, tools and platform give back.
 
+use std::time::Duration;
+
 use countersign_agent::model::ModelError;
 
 use super::Life;
@@ -27,15 +29,19 @@ impl Life<'_> {
                 told::reply(&reply)
             )
         });
-        let given = Given {
-            tokens: reply.as_ref().map_or(0, |reply| reply.tokens),
-            took,
-        };
+        let tokens = reply.as_ref().map_or(0, |reply| reply.tokens);
+        let (away, late) = (
+            matches!(reply, Err(ModelError::Away { .. })),
+            matches!(reply, Err(ModelError::Timeout)),
+        );
         let actor = want.actor;
         if want.give(reply)
             && let Some(book) = self.asking.get(&actor).and_then(|turn| self.books.get_mut(turn))
         {
-            book.give(given);
+            // A server that is away costs no working time, and one that comes back may take a request long before it answers.
+            book.away = away || late && book.away;
+            let took = if book.away { Duration::ZERO } else { took };
+            book.give(Given { tokens, took });
             self.mishaps += u64::from(self.board.has_lost_its_lane(actor));
         }
         // At the last moment somebody has another word.

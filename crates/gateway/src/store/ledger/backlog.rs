@@ -60,7 +60,7 @@ impl Read {
     }
 
     /// The moment the next lane or outbox row is due; in the past when something is due already. A lane may be
-    /// due and still not be given out while `per_chat` others of its chat are leased.
+    /// due and still not be given out: while `per_chat` others of its chat are leased, or, after two deaths, while another such lane is.
     pub async fn next_due(&mut self) -> Result<Option<Millis>> {
         let row = sqlx::query(concat!(
             "SELECT CAST(MIN(due) AS BIGINT) AS due FROM (
