@@ -23,6 +23,7 @@ on_either! {
     a_rule_holds_in_its_chats,
     a_card_asks_those_whom_a_rule_names,
     two_rules_that_ask_different_people_leave_nobody,
+    a_rule_that_needs_more_people_than_another_names_leaves_nobody,
     what_was_rejected_is_told_below_the_answer,
 }
 
@@ -265,6 +266,22 @@ async fn two_rules_that_ask_different_people_leave_nobody(on: On) {
     assert!(words.contains("没有人能批准") && !words.contains("只有"), "{words}");
     world.say(boss, c, "OK", reply(&card.id)).await;
     world.hears(c, "没有人能批准这个操作").await;
+    world.tap(u, c, &card, "reject", None).await;
+    world.hears(c, "好了").await;
+    assert_eq!(world.file("a.md"), None);
+    world.end().await;
+}
+
+/// outside A 4: one rule names one person, and another one needs two. The card and whoever presses are told the same: nobody can approve.
+async fn a_rule_that_needs_more_people_than_another_names_leaves_nobody(on: On) {
+    let (c, u, boss) = (on.chat("c1"), on.user("u1"), on.user("boss"));
+    let rules = format!("[{{tool: write_file, then: ask, approvers: [{boss}]}}, {{tool: '*_file', then: ask, quorum: 2}}]");
+    let settings = [("RULES", rules.as_str()), ("CHAT__APPROVAL_APPROVERS", "anyone")];
+    let world = World::start_on(on, &settings, in_order(vec![writes(&["a.md"]), say("好了")])).await;
+    world.say(u, c, "写", GROUP).await;
+    let card = world.card_titled(c, "操作确认").await;
+    assert!(card.words().contains("没有人能批准"), "{}", card.words());
+    world.tap(u, c, &card, "approve", None).await.told("没有人能批准这个操作").await;
     world.tap(u, c, &card, "reject", None).await;
     world.hears(c, "好了").await;
     assert_eq!(world.file("a.md"), None);

@@ -31,6 +31,8 @@ on_either! {
 
 const TASK: &str = "整理笔记";
 const SECOND: Duration = Duration::from_secs(1);
+/// A minute, and the tenth by which pauses are spread.
+const MINUTE: Duration = Duration::from_secs(67);
 /// The card of the plan says it, and what the chat is told.
 const AWAY: &str = "模型服务暂时没有响应";
 /// Only the latter.
@@ -110,12 +112,12 @@ async fn an_outage_is_told_once_and_the_task_goes_on(on: On) {
     assert!(told.words().contains(AWAY) && told.words().contains("UTC"), "{}", told.words());
     let shown = world.repainted(&card, AWAY).await;
     assert!(shown.button("approve").is_none(), "it waits for nobody");
-    pass(&world, 8, 65 * SECOND).await;
+    pass(&world, 8, MINUTE).await;
     let turn = world.api.turn_in(c, "running").await;
     let asked = world.model.seen().len();
     assert!((12..=15).contains(&asked), "about 1, 2, 4, 8, 15, 30 s, then each minute: {asked}");
     world.model.comes_back();
-    pass(&world, 1, 65 * SECOND).await;
+    pass(&world, 1, MINUTE).await;
     world.hears(c, "全部完成").await;
     assert_eq!(world.count(c, WAITING), 1, "told once");
     let done = world.api.turn_in(c, "completed").await;
@@ -239,7 +241,8 @@ async fn words_reach_the_model_when_it_is_back(on: On) {
     world.model.comes_back();
     pass(&world, 2, SECOND).await;
     let seen = world.model.seen();
-    assert!(seen[asked].chat.to_string().contains("顺便看看日期"));
+    let chat = seen[asked].chat.to_string();
+    assert!(chat.contains("顺便看看日期"), "{chat}");
     world.end().await;
 }
 

@@ -111,6 +111,52 @@ async fn a_forgotten_session_is_begun_anew() {
     }
 }
 
+/// interface §10 M, F7: a call that finds the session lost, or our credentials refused, ends by itself. Calls beside it get their answers.
+#[tokio::test]
+async fn a_lost_session_ends_no_other_call() {
+    for (status, body) in [(404, ""), (400, NAMELESS), (200, LOST), (401, "")] {
+        let played = Played::new(&["held", "note"]);
+        let http = PlayedHttp::start(&played).await;
+        let servers = connected(&[http.server(&[])]).await;
+        let beside = async {
+            eventually("the call", || async { (played.calls("held") == 1).then_some(()) }).await;
+            if status == 401 {
+                http.refuse(status, body);
+                assert!(told(call(&servers, "srv__note", text("x")).await).contains("it refuses our credentials"));
+            } else {
+                http.forget_with(status, body);
+                assert_eq!(soon(&servers, "srv__note").await.unwrap(), "noted", "{status} {body}");
+            }
+            eventually("the next session", || async {
+                (played.heard("initialize").len() == 2).then_some(())
+            })
+            .await;
+            http.release();
+        };
+        let (held, ()) = tokio::join!(soon(&servers, "srv__held"), beside);
+        assert_eq!(held.unwrap(), "held", "{status} {body}");
+        servers.stop().await;
+    }
+}
+
+/// interface §10 M, F6: an answer that holds neither a result nor an error does not say whether the call was carried out.
+#[tokio::test]
+async fn an_answer_that_says_neither_leaves_the_outcome_unknown() {
+    for by_http in [false, true] {
+        let played = Played::new(&["odd"]);
+        let http = PlayedHttp::start(&played).await;
+        let servers = connected(&[if by_http { http.server(&[]) } else { played.by_command(&[]) }]).await;
+        for answer in [r#"{"jsonrpc":"2.0","id":$ID}"#, r#"{"id":$ID,"res"#, r#"{"id":$ID,"error":null}"#] {
+            played.answer_with("odd", answer);
+            match soon(&servers, "srv__odd").await {
+                Err(ToolError::Unknown(why)) => assert!(why.contains("neither a result nor an error"), "{why}"),
+                other => panic!("{other:?} for {answer}"),
+            }
+        }
+        servers.stop().await;
+    }
+}
+
 /// interface §10 M, F7: a server that never knows our session is asked twice, and no more.
 #[tokio::test]
 async fn a_session_that_does_not_last_is_told() {

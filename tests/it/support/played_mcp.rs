@@ -22,7 +22,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinHandle;
 
 /// Names the folder in the environment of the child.
@@ -135,6 +135,8 @@ enum Move {
     Greet(Value),
     /// Answers with these bytes.
     Raw(Vec<u8>),
+    /// Answers over HTTP once [`PlayedHttp::release`] was called, and at once over a pipe.
+    Hold(Value),
     Nothing,
     Die,
 }
@@ -225,6 +227,7 @@ fn play(folder: &Path, message: &Value) -> Move {
             )),
             "huge" => Move::Answer(said(&"一行文字\n".repeat(20_000))),
             "hang" => Move::Nothing,
+            "held" => Move::Hold(said("held")),
             // Once: whoever asks again is answered.
             "die" if folder.join("notes").exists() => {
                 note();
@@ -281,7 +284,7 @@ pub fn speak() {
                 out.flush().unwrap();
                 continue;
             }
-            Move::Answer(answer) => format!("{answer}\n"),
+            Move::Answer(answer) | Move::Hold(answer) => format!("{answer}\n"),
             Move::Announce(answer) => format!("{answer}\n{CHANGED}\n"),
             Move::Pester(answer) => {
                 let pings = (0..PINGS).map(|id| format!("{}\n", ping(id)));
@@ -316,6 +319,7 @@ struct Http {
     /// The session that is good.
     session: AtomicU64,
     news: broadcast::Sender<()>,
+    released: Notify,
     /// How a session that is not good is answered.
     lost: Mutex<(u16, String)>,
     /// How the next calls are answered, instead of being carried out.
@@ -334,6 +338,7 @@ impl PlayedHttp {
             folder: played.folder.path().to_owned(),
             session: AtomicU64::new(1),
             news: broadcast::channel(16).0,
+            released: Notify::new(),
             lost: Mutex::new((404, String::new())),
             refusals: Mutex::default(),
             pause: AtomicU64::default(),
@@ -365,6 +370,11 @@ impl PlayedHttp {
     pub fn forget_with(&self, status: u16, body: &str) {
         *self.state.lost.lock().unwrap() = (status, body.to_owned());
         self.forget();
+    }
+
+    /// Lets one call of `held` be answered.
+    pub fn release(&self) {
+        self.state.released.notify_one();
     }
 
     /// Refuses the next call with this status and body; it does not carry it out.
@@ -451,6 +461,10 @@ async fn http(State(state): State<Arc<Http>>, method: axum::http::Method, header
             Move::Answer(answer) | Move::Pester(answer) | Move::Greet(answer) => axum::Json(answer).into_response(),
             Move::Announce(answer) => {
                 let _ = state.news.send(());
+                axum::Json(answer).into_response()
+            }
+            Move::Hold(answer) => {
+                state.released.notified().await;
                 axum::Json(answer).into_response()
             }
             Move::Nothing if message["id"].is_null() => StatusCode::ACCEPTED.into_response(),

@@ -139,11 +139,21 @@ impl<'a> Deciders<'a> {
         self.people.is_empty() && !self.others && !self.anyone
     }
 
-    /// May so many different people be among them?
+    /// How many different people these are at most. `None` where that is not known: everybody, or the members of a group.
     #[must_use]
-    pub fn suffice(&self, quorum: u32) -> bool {
+    pub fn most(&self) -> Option<usize> {
         let open = self.others || self.anyone || self.people.iter().any(|id| is_group(id));
-        open || self.people.len() >= usize::try_from(quorum.max(1)).unwrap_or(usize::MAX)
+        (!open).then_some(self.people.len())
+    }
+
+    /// These people where they are as many as the quorum needs, else nobody: fewer can approve nothing.
+    #[must_use]
+    pub fn for_quorum(self, quorum: u32) -> Self {
+        let needed = usize::try_from(quorum.max(1)).unwrap_or(usize::MAX);
+        match self.most() {
+            Some(most) if most < needed => Self::default(),
+            _ => self,
+        }
     }
 }
 
@@ -225,10 +235,24 @@ mod tests {
     /// A call that needs more people than may approve it can be approved by nobody; of several calls everybody counts who may decide one.
     #[test]
     fn quorums_and_unions() {
-        let (boss, two, group) = (listed(&["boss"]), listed(&["boss", "vice"]), listed(&["od-ops"]));
-        assert!(boss.deciders("alice").suffice(0) && boss.deciders("alice").suffice(1) && !boss.deciders("alice").suffice(2));
-        assert!(two.deciders("alice").suffice(2) && group.deciders("alice").suffice(9) && Approvers::Anyone.deciders("alice").suffice(9));
-        assert!(!Deciders::default().suffice(0) && Deciders::default().is_nobody());
+        let (boss, two, group) = (listed(&["boss"]), listed(&["boss", "vice", "boss"]), listed(&["od-ops"]));
+        for (approvers, most) in [
+            (&boss, Some(1)),
+            (&two, Some(2)),
+            (&group, None),
+            (&Approvers::Requester, Some(1)),
+            (&Approvers::Anyone, None),
+            (&Approvers::NotRequester, None),
+        ] {
+            let deciders = || approvers.deciders("alice");
+            assert_eq!(deciders().most(), most, "{approvers:?}");
+            for quorum in 0..4 {
+                let enough = most.is_none_or(|most| most >= quorum.max(1));
+                let nobody = deciders().for_quorum(u32::try_from(quorum).unwrap()).is_nobody();
+                assert_eq!(nobody, !enough, "{approvers:?} {quorum}");
+            }
+        }
+        assert!(Deciders::default().for_quorum(0).is_nobody() && Deciders::default().is_nobody());
         let both = boss.deciders("alice").or(Approvers::Requester.deciders("alice"));
         assert_eq!(both.people, ["boss", "alice"]);
         assert!(!both.or(Approvers::NotRequester.deciders("alice")).is_nobody());

@@ -12,7 +12,7 @@ pub enum UndoneReason {
     Rejected,
     /// A rule of the administrator forbids it.
     Denied,
-    /// Nobody answered in time, or the task came to its limit first.
+    /// It was not run in time: nobody answered, or the task ended or came to its limit first.
     Expired,
     /// It was sent, and its tool says that it failed.
     Failed,

@@ -126,7 +126,8 @@ impl Servers {
             ..Self::elsewhere(servers, folder)
         };
         for server in &*these.servers {
-            these.tasks.spawn(keep(Arc::clone(server), Arc::clone(&pins), these.stop.clone()));
+            let keeping = keep(Arc::clone(server), Arc::clone(&pins), these.stop.clone(), these.tasks.clone());
+            these.tasks.spawn(keeping);
         }
         these
     }
@@ -338,8 +339,8 @@ impl ServerState {
     }
 }
 
-/// Connects, and connects again.
-async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken) {
+/// Connects, and connects again. `tasks` takes what is left of earlier connections.
+async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken, tasks: TaskTracker) {
     let mut pause = PAUSES[0];
     while !stop.is_cancelled() {
         // A list came: only then a forgotten session is no reason to wait before there is another one.
@@ -361,7 +362,10 @@ async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken)
                     server.lost(why);
                 }
                 forgotten = link.is_forgotten();
-                link.end().await;
+                match ended {
+                    Some(_) => drop(tasks.spawn(link.drain(stop.clone()))),
+                    None => link.end().await,
+                }
                 ended
             }
             Err(why) => Some(why).inspect(|why| server.lost(why)),

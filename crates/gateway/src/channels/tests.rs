@@ -388,3 +388,17 @@ proptest! {
         }
     }
 }
+
+/// ux A5: a row that was approved and did not run is not counted as rejected.
+#[test]
+fn a_row_that_did_not_run_is_not_called_rejected() {
+    let mixed = support::gallery::gallery().into_iter().find(|(name, _)| *name == "approval_mixed");
+    let Some((_, Outbound::ApprovalCard(mut card))) = mixed else {
+        panic!("no such card")
+    };
+    for (status, told) in [(ActionStatus::Rejected, true), (ActionStatus::Expired, false)] {
+        card.actions[1].status = status;
+        let drawn = lark_card(&TEMPLATES, Locale::EnUs, &Outbound::ApprovalCard(card.clone())).unwrap();
+        assert_eq!(drawn.to_string().contains("1 approved, 1 rejected"), told, "{drawn}");
+    }
+}

@@ -39,7 +39,7 @@ pub(super) fn check_rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, 
     };
     check_secrets(boot, layered, &mut rule);
     for_each_place(live, &mut |section, channel, own| {
-        check_quorum(section, channel, own, &mut rule);
+        check_quorum(section, own, &mut rule);
         check_escalation(section, channel, own, &mut rule);
     });
     check_quorums_of_rules(live, &mut rule);
@@ -144,7 +144,7 @@ fn warn_of_escalation(section: &str, own: &ChannelLive, warn: &mut dyn FnMut(&st
     }
 }
 
-fn check_quorum(section: &str, channel: ChannelKind, own: &ChannelLive, rule: &mut Note<'_>) {
+fn check_quorum(section: &str, own: &ChannelLive, rule: &mut Note<'_>) {
     let key = |name: &str| format!("{section}.{name}");
     let of_calls = asked_about_calls(own);
     for (quorum, value, named, approvers) in [
@@ -156,7 +156,7 @@ fn check_quorum(section: &str, channel: ChannelKind, own: &ChannelLive, rule: &m
             own.approvers_of(GateKind::ToolApproval),
         ),
     ] {
-        let (most, why) = most_approvers(channel, named, approvers);
+        let (most, why) = most_approvers(named, approvers);
         rule(
             &[&key(quorum), &key(named), &key("approval_approvers")],
             value > most,
@@ -181,15 +181,19 @@ fn check_quorums_of_rules(live: &Live, rule: &mut Note<'_>) {
     for one in live.rules.iter() {
         let Ruling::Ask(demand) = &one.then else { continue };
         let mut told = false;
-        for_each_place_of(live, one, &mut |section, channel, own| {
+        for_each_place_of(live, one, &mut |section, _, own| {
             let (quorum, people) = (
                 format!("{section}.approval_quorum"),
                 format!("{section}.{}", asked_about_calls(own)),
             );
             let found = demand.quorum.unwrap_or(1).max(own.approval_quorum);
+            if demand.approvers.is_none() && found == own.approval_quorum {
+                // The place's own people and quorum: `check_quorum` looks at those.
+                return;
+            }
             let (most, why) = match &demand.approvers {
                 Some(approvers) => (most_people(approvers), String::from("it has no more approvers")),
-                None => most_approvers(channel, &people, own.approvers_of(GateKind::ToolApproval)),
+                None => most_approvers(&people, own.approvers_of(GateKind::ToolApproval)),
             };
             let why = format!("quorum: found {found} for {}, allowed 1 to {most}: {why}", one.described());
             rule(&["rules", &quorum, &people], found > most && !told, why);
@@ -229,14 +233,13 @@ fn for_each_place_of(live: &Live, rule: &Rule, look: &mut dyn FnMut(&str, Channe
 }
 
 /// How many different people these are at most, and why. `key` names them.
-fn most_approvers(channel: ChannelKind, key: &str, approvers: &Approvers) -> (u32, String) {
-    match approvers {
-        Approvers::Requester => (1, format!("more needs {key}: anyone, not_requester or a list")),
-        Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => (u32::MAX, String::new()),
-        // Nobody knows here how many a group has.
-        Approvers::Listed(ids) if ids.iter().any(|id| channel.is_group(id)) => (u32::MAX, String::new()),
-        Approvers::Listed(ids) => (u32::try_from(ids.len()).unwrap_or(u32::MAX), format!("{key} lists {}", ids.len())),
-    }
+fn most_approvers(key: &str, approvers: &Approvers) -> (u32, String) {
+    let most = most_people(approvers);
+    let why = match approvers {
+        Approvers::Requester => format!("more needs {key}: anyone, not_requester or a list"),
+        _ => format!("{key} lists {most}"),
+    };
+    (most, why)
 }
 
 /// A profile's model exists, and a chat has one profile.

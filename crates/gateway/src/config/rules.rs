@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use config::{Config, ConfigError, Map, Value, ValueKind};
-use countersign_agent::domain::{Approvers, COMMAND_TOOL, ChannelKind, Demand, EffectClass, Rule, Ruling};
+use countersign_agent::domain::{Approvers, COMMAND_TOOL, Demand, EffectClass, Rule, Ruling};
 use countersign_agent::template::yaml::{self, Entry, Node, Yaml};
 use serde::{Deserialize, Deserializer};
 
@@ -168,19 +168,9 @@ fn check_members(line: u64, rule: &Map<String, Value>) -> Result<(), Refusal> {
 
 /// So many different people can approve.
 pub(super) fn most_people(approvers: &Approvers) -> u32 {
-    match approvers {
-        Approvers::Requester => 1,
-        Approvers::Anyone | Approvers::NotRequester | Approvers::All(_) => u32::MAX,
-        // Nobody knows here how many a group has.
-        Approvers::Listed(ids)
-            if ids
-                .iter()
-                .any(|id| ChannelKind::Lark.is_group(id) || ChannelKind::Slack.is_group(id)) =>
-        {
-            u32::MAX
-        }
-        Approvers::Listed(ids) => u32::try_from(ids.len()).unwrap_or(u32::MAX),
-    }
+    // Whose task it will be does not change how many they are.
+    let most = approvers.deciders("").most();
+    most.and_then(|most| u32::try_from(most).ok()).unwrap_or(u32::MAX)
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]

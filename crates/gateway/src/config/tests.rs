@@ -324,6 +324,12 @@ fn rules_between_keys() {
         &[],
         &["config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1: plan_review_approvers lists 1"],
     );
+    // A person who is listed twice is one person.
+    problems(
+        &format!("{quorum}, plan_review_approvers: [ou_a, ou_a]}}}}\n"),
+        &[],
+        &["config.yaml:1: channels.lark.plan_review_quorum: found 2, allowed 1: plan_review_approvers lists 1"],
+    );
     for several in ["anyone", "not_requester", "[ou_a, ou_b]", "[od-a]"] {
         loaded(&format!("{quorum}, plan_review_approvers: {several}}}}}\n"), &[]);
     }
@@ -342,6 +348,9 @@ fn rules_between_keys() {
     ] {
         let problem = format!("config.yaml:1: channels.slack.approval_quorum: found 2, allowed 1: {why}");
         problems(&of_calls(few), &[], &[&problem]);
+        // A rule that adds nothing to the place's own is no second problem.
+        let rule = "rules: [{tool: send_file, then: ask}]\n";
+        problems(&format!("{}{rule}", of_calls(few)), &[], &[&problem]);
     }
     for several in [
         "plan_review_approvers: anyone",

@@ -331,7 +331,10 @@ impl Rights {
     pub(super) fn not_entitled(&self, gate: &Gate, row: Option<&Action>) -> Notice {
         let ours = self.approvers(gate.kind);
         let deciders = match (row, &gate.card) {
-            (Some(row), _) => row.approvers.as_ref().unwrap_or(ours).deciders(&gate.requester),
+            (Some(row), _) => match &row.approvers {
+                Some(own) => own.deciders(&gate.requester).for_quorum(row.quorum),
+                None => ours.deciders(&gate.requester),
+            },
             (None, Outbound::ApprovalCard(card)) => card.deciders_by(ours),
             (None, _) => ours.deciders(&gate.requester),
         };

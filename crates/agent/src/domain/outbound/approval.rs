@@ -64,18 +64,13 @@ impl ActionView {
         }
     }
 
-    /// Who may approve it, of a task of `requester`. A call that asks nobody of its own asks `approvers`. One whose own people are fewer than it
-    /// needs can be approved by nobody.
+    /// Who may approve it, of a task of `requester`. A call that asks nobody of its own asks `approvers`. A call whose own people are fewer
+    /// than its quorum can be approved by nobody.
     #[must_use]
     pub fn deciders<'a>(&'a self, approvers: &'a Approvers, requester: &'a str) -> Deciders<'a> {
-        let Some(own) = &self.approvers else {
-            return approvers.deciders(requester);
-        };
-        let deciders = own.deciders(requester);
-        if deciders.suffice(self.quorum) {
-            deciders
-        } else {
-            Deciders::default()
+        match &self.approvers {
+            Some(own) => own.deciders(requester).for_quorum(self.quorum),
+            None => approvers.deciders(requester),
         }
     }
 

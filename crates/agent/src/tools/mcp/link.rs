@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use super::child::Child;
@@ -42,6 +43,8 @@ pub(super) struct Peer {
     broken: CancellationToken,
     /// It did because the server does not know our session.
     forgotten: CancellationToken,
+    /// Calls that wait for their answers.
+    calls: TaskTracker,
 }
 
 /// What became of a call.
@@ -103,6 +106,7 @@ impl Link {
                 wire,
                 broken: CancellationToken::new(),
                 forgotten: CancellationToken::new(),
+                calls: TaskTracker::new(),
             },
             child,
         })
@@ -129,7 +133,7 @@ impl Link {
                     debug!(code = error.code, "no list of tools from an MCP server");
                     return Err(String::from("it refuses to list its tools"));
                 }
-                Ok(Answer::Unreadable(why)) => return Err(format!("its list of tools cannot be read: {why}")),
+                Ok(Answer::Unreadable(why) | Answer::Unclear(why)) => return Err(format!("its list of tools cannot be read: {why}")),
                 Err(trouble) => return Err(self.peer.given_up(trouble)),
             };
             let Some(Value::Array(page)) = answer.get_mut("tools").map(Value::take) else {
@@ -189,6 +193,18 @@ impl Link {
         }
     }
 
+    /// Leaves once the calls that are under way have their answers, or at `stop`. Over HTTP each call has a request of its own: that one of
+    /// them found the session lost says nothing of the others. The caller of each call bounds its time.
+    pub(super) async fn drain(self, stop: CancellationToken) {
+        self.peer.calls.close();
+        tokio::select! {
+            () = self.peer.calls.wait() => (),
+            () = self.peer.wire.waiting.over.cancelled() => (),
+            () = stop.cancelled() => (),
+        }
+        self.end().await;
+    }
+
     /// Leaves, and ends what was started for it.
     pub(super) async fn end(self) {
         let _ = timeout(GOODBYE, self.peer.wire.leave()).await;
@@ -221,6 +237,7 @@ impl Peer {
 
     /// Sends one call and waits for its answer, until `enough`: then the server is told to cancel it.
     pub(super) async fn call(&self, call: Call<'_>, enough: &CancellationToken) -> CallResult {
+        let _under_way = self.calls.token();
         let ticket = self.wire.ticket();
         let number = ticket.number;
         let request = Request {
@@ -242,6 +259,7 @@ impl Peer {
         match answer {
             Ok(Answer::Result(result)) => CallResult::Answered(result),
             Ok(Answer::Unreadable(why)) => CallResult::Unreadable(why),
+            Ok(Answer::Unclear(why)) => CallResult::Unknown(why),
             Ok(Answer::Error(error)) => CallResult::Refused(error.told()),
             Err(trouble) => self.without_answer(trouble),
         }
@@ -367,7 +385,7 @@ async fn offer(wire: &Wire, version: &str) -> Result<Wire, NoHandshake> {
     let answer = match wire.ask("initialize", params).await? {
         Answer::Result(answer) => answer,
         Answer::Error(error) => return Err(NoHandshake::Refused(error)),
-        Answer::Unreadable(_) => return Err(NoHandshake::Odd),
+        Answer::Unreadable(_) | Answer::Unclear(_) => return Err(NoHandshake::Odd),
     };
     let Some(version) = answer["protocolVersion"].as_str() else {
         return Err(NoHandshake::Odd);
@@ -383,7 +401,7 @@ async fn discover(wire: &Wire) -> Result<Wire, NoHandshake> {
     let answer = match wire.ask("server/discover", json!({})).await? {
         Answer::Result(answer) => answer,
         Answer::Error(error) => return Err(NoHandshake::Refused(error)),
-        Answer::Unreadable(_) => return Err(NoHandshake::Odd),
+        Answer::Unreadable(_) | Answer::Unclear(_) => return Err(NoHandshake::Odd),
     };
     let versions = answer["supportedVersions"].as_array().into_iter().flatten();
     let spoken = versions.into_iter().any(|version| version == STATELESS);

@@ -57,14 +57,14 @@ impl Builder<'_> {
         }
     }
 
-    /// A gate whose rows were decided one by one counts as approved. Where a row was not, the card counts what was said of each: "approved"
-    /// over a rejected row would be a lie.
+    /// A gate whose rows were decided one by one counts as approved. Where a person rejected a row, the card counts what was said of each:
+    /// "approved" over a rejected row would be a lie. A row that expired was approved, and the task ended before it ran.
     fn mixed(&self, card: &ApprovalCard) -> Option<String> {
         let settled_by_rows = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve);
-        let refused = |row: &&ActionView| matches!(row.status, ActionStatus::Rejected | ActionStatus::Expired);
-        let refused = card.actions.iter().filter(refused).count();
-        let approved = card.actions.len() - refused;
-        (settled_by_rows && refused > 0).then(|| self.say("approval.settled", json!({"approved": approved, "refused": refused})))
+        let is_rejected = |row: &&ActionView| row.status == ActionStatus::Rejected;
+        let rejected = card.actions.iter().filter(is_rejected).count();
+        let approved = card.actions.len() - rejected;
+        (settled_by_rows && rejected > 0).then(|| self.say("approval.settled", json!({"approved": approved, "rejected": rejected})))
     }
 
     /// Who must approve a call that waits, where it is not who the card says, and how many have.

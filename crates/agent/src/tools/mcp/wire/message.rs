@@ -35,8 +35,10 @@ pub(crate) enum Answer {
     Result(Value),
     /// It was not.
     Error(Refusal),
-    /// There is an answer that cannot be read, and why.
+    /// It was carried out; why its result cannot be read.
     Unreadable(String),
+    /// What came says neither, and why.
+    Unclear(String),
 }
 
 /// An `error` of a server.
@@ -92,7 +94,7 @@ fn message(value: Value) -> Option<Message> {
         (Some(error), _) if !error.is_null() => Answer::Error(refusal(&error)),
         (_, Some(result)) => Answer::Result(result),
         _ if number.is_none() => return None,
-        _ => Answer::Unreadable(String::from("it holds neither a result nor an error")),
+        _ => Answer::Unclear(String::from("its answer holds neither a result nor an error")),
     };
     Some(Message::Answer(number, answer))
 }
@@ -170,12 +172,13 @@ fn named(text: &[u8], why: &str, waits: impl Fn(u64) -> bool) -> Option<Message>
             scan.ids.iter().all(|(_, id)| id == first).then_some(*first)?
         }
     };
-    let answer = match scan.error && !scan.result {
-        true => Answer::Error(Refusal {
+    let answer = match (scan.result, scan.error) {
+        (true, _) => Answer::Unreadable(why.to_owned()),
+        (false, true) => Answer::Error(Refusal {
             words: format!("its error cannot be read: {why}"),
             ..Refusal::default()
         }),
-        false => Answer::Unreadable(why.to_owned()),
+        (false, false) => Answer::Unclear(format!("its answer holds neither a result nor an error, and cannot be read: {why}")),
     };
     Some(Message::Answer(Some(id), answer))
 }
@@ -269,6 +272,7 @@ mod tests {
             Message::Answer(id, Answer::Result(result)) => Some((id, Ok(result.to_string()))),
             Message::Answer(id, Answer::Error(error)) => Some((id, Err(error.told()))),
             Message::Answer(id, Answer::Unreadable(why)) => Some((id, Ok(format!("unreadable: {why}")))),
+            Message::Answer(id, Answer::Unclear(why)) => Some((id, Ok(format!("unclear: {why}")))),
             other => panic!("{other:?}"),
         }
     }
@@ -292,7 +296,11 @@ mod tests {
             (r#"{"id":3,"result":{"a":NaN}}"#, Some(3), ok(r#"{"a":null}"#)),
             (r#"{"id":3,"result":"\udce9"}"#, Some(3), ok("\"\u{fffd}\"")),
             (r#"[{"id":3,"result":1}]"#, Some(3), ok("1")),
-            (r#"{"id":3}"#, Some(3), ok("unreadable: it holds neither a result nor an error")),
+            (
+                r#"{"id":3}"#,
+                Some(3),
+                ok("unclear: its answer holds neither a result nor an error"),
+            ),
         ] {
             assert_eq!(answer(text), Some((id, told)), "{text}");
         }
@@ -309,6 +317,10 @@ mod tests {
             (r#"{"result":{{"text":"x"},"id":7}"#, 7),
         ] {
             assert_eq!(answer(text), Some((Some(id), unreadable.clone())), "{text}");
+        }
+        for torn in [r#"{"id":3,"res"#, r#"{"jsonrpc":"2.0","id":3"#, r#"{"id":3,"data":{"result":"#] {
+            let (id, told) = answer(torn).unwrap();
+            assert!(id == Some(3) && told.unwrap().starts_with("unclear: "), "{torn}");
         }
         let error = answer(r#"{"id":3,"error":{"message":oops}}"#);
         assert_eq!(error, Some((Some(3), Err(String::from("its error cannot be read: it is no JSON")))));
