@@ -231,7 +231,8 @@ async fn a_task_that_waits_can_be_stopped(on: On) {
 /// Words for the running task wait with it, and the model reads them with the next try.
 async fn words_reach_the_model_when_it_is_back(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
-    let world = World::frozen_on(on, &[], reporter).await;
+    // A thread of Slack does not say to which message of it somebody replies.
+    let world = World::frozen_on(on, &[("AGENT__QUEUE_MODE", "steer")], reporter).await;
     let card = approved(&world, c, 4, refusing(503, &[])).await;
     let asked = world.model.seen().len();
     pass(&world, 1, Duration::from_millis(100)).await;
@@ -241,8 +242,7 @@ async fn words_reach_the_model_when_it_is_back(on: On) {
     world.model.comes_back();
     pass(&world, 2, SECOND).await;
     let seen = world.model.seen();
-    let chat = seen[asked].chat.to_string();
-    assert!(chat.contains("顺便看看日期"), "{chat}");
+    assert!(seen[asked].chat.to_string().contains("顺便看看日期"));
     world.end().await;
 }
 
