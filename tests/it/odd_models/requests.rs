@@ -132,6 +132,44 @@ async fn words_after_results_may_be_refused() {
     fake.assert_clean();
 }
 
+/// interface §10 M: a proxy that speaks Anthropic's protocol wraps what the server behind it refuses in a 500. That is left out all the same.
+#[tokio::test]
+async fn refusals_behind_a_proxy_are_read() {
+    let fake = FakeModel::start().await;
+    let wrapped = |words: &str| {
+        let message = format!("Error calling another model: BadRequestError: {words}");
+        Step::Status(
+            500,
+            Vec::new(),
+            json!({"type": "error", "error": {"type": "api_error", "message": message}}),
+        )
+    };
+    let script = Script::new()
+        .then(wrapped("Unexpected role 'tool' after role 'user'"))
+        .text("one")
+        .then(wrapped("System role not supported"))
+        .text("two")
+        .then(wrapped("Incompatible tool choice param submitted - {'type': 'none'}"))
+        .text("three");
+    fake.script("", script);
+    let model = client(&fake, Provider::Anthropic);
+    let mut last = request(worked());
+    last.tools.clear();
+    for asked in [request(worked()), request(worked()), last] {
+        model.chat(&asked).await.unwrap();
+    }
+    let sent: Vec<Value> = fake.seen().iter().map(|seen| seen.body.clone()).collect();
+    let results = &sent[1]["messages"][2]["content"];
+    assert_eq!(results.as_array().unwrap().len(), 1, "{results}");
+    assert_eq!(results[0]["content"], "x\n\n<turn-limit>\nstop\n</turn-limit>\n\nmore");
+    assert_eq!(sent[3].get("system"), None);
+    assert_eq!(sent[3]["messages"][0]["content"][0]["text"], "You are a test.");
+    assert_eq!(
+        (&sent[4]["tool_choice"], sent[5].get("tool_choice")),
+        (&json!({"type": "none"}), None)
+    );
+}
+
 /// F9, F1, interface §10 M: at most 128 tools a request; a refusal that names a tool costs that tool alone.
 #[tokio::test]
 async fn tools_that_are_refused_are_left_out() {

@@ -41,7 +41,9 @@ pub(in crate::model) fn body(asking: Asking<'_>, request: &ChatRequest) -> Value
         if !called.is_empty() {
             let stub = |name: &&str| json!({"name": name, "input_schema": {"type": "object"}});
             body["tools"] = called.iter().map(stub).collect();
-            body["tool_choice"] = json!({"type": "none"});
+            if !asking.manner.no_choice {
+                body["tool_choice"] = json!({"type": "none"});
+            }
         }
         return body;
     }

@@ -89,6 +89,8 @@ pub(super) struct Manner {
     pub(super) no_system: bool,
     /// Words after results stand at the end of the last result.
     pub(super) words_in_results: bool,
+    /// A request without tools does not say that none may be called.
+    pub(super) no_choice: bool,
     /// Nothing of [`Message::raw`] goes back.
     pub(super) no_fields: bool,
     /// Ids of calls are nine letters and digits, as Mistral's are.
@@ -109,6 +111,7 @@ impl Default for Manner {
             delivery: Delivery::default(),
             no_system: false,
             words_in_results: false,
+            no_choice: false,
             no_fields: false,
             short_ids: false,
             limit_of_completion: false,
@@ -142,6 +145,7 @@ impl Manner {
         self.delivery = self.delivery.max(known.delivery);
         self.no_system |= known.no_system;
         self.words_in_results |= known.words_in_results;
+        self.no_choice |= known.no_choice;
         self.no_fields |= known.no_fields;
         self.short_ids |= known.short_ids;
         self.limit_of_completion |= known.limit_of_completion;
@@ -155,7 +159,7 @@ impl Manner {
     /// Leaves out what a refusal names, and says what that is. `words` are the server's, in lower case. `None` means that they name nothing
     /// that could be left out.
     pub(super) fn concede(&mut self, status: u16, words: &str, request: &ChatRequest, limit: u64) -> Option<String> {
-        // Templates fail with a status of their server's own.
+        // Templates fail with a status of their server's own, and proxies wrap refusals of others in one.
         if is_about_system(words) && !self.no_system && request.messages.first().is_some_and(|first| first.role == Role::System) {
             self.no_system = true;
             return Some("the system role".to_owned());
@@ -163,6 +167,11 @@ impl Manner {
         if is_about_roles(words) && !self.words_in_results && has_words_after_results(&request.messages) {
             self.words_in_results = true;
             return Some("a message of the user after results".to_owned());
+        }
+        let about_choice = words.contains("tool_choice") || words.contains("tool choice");
+        if about_choice && !self.no_choice && request.tools.is_empty() {
+            self.no_choice = true;
+            return Some("the choice of no tool".to_owned());
         }
         if status >= 500 {
             return None;

@@ -4,20 +4,22 @@ use serde_json::{Value, json};
 
 use crate::domain::Message;
 use crate::model::answer::object;
-use crate::model::dialogue::{Side, sides};
+use crate::model::dialogue::{Side, joined, sides};
 use crate::model::manner::Asking;
 
 /// Under this name a message's `raw` holds what belongs to this protocol: a list in the order of the answer's blocks, in which
 /// our own text stands as `"text"`, our calls as their numbers, and everything else as it came.
 const RAW: &str = "anthropic";
 
-/// The system prompt, and the dialogue. The protocol has one system prompt, and its cache lives from not changing.
+/// The system prompt, and the dialogue. The protocol has one system prompt, and its cache lives from not changing. Behind a proxy there may be
+/// a server that takes less than the protocol: what is known of it holds here too.
 pub(super) fn messages<'a>(log: &'a [Message], asking: Asking<'_>) -> (&'a str, Vec<Value>) {
     let (system, sides) = sides(log);
+    let mut before = Some(system).filter(|system| asking.manner.no_system && !system.is_empty());
     let messages = sides.iter().map(|side| match side {
         Side::User { results, words } => {
-            let results = results.iter().map(|message| result(message));
-            let content: Vec<Value> = results.chain(words.iter().flat_map(|message| shown(message))).collect();
+            let system = before.take().into_iter().flat_map(self::words);
+            let content: Vec<Value> = system.chain(user_side(results, words, asking)).collect();
             json!({"role": "user", "content": content})
         }
         Side::Assistant(messages) => {
@@ -28,7 +30,23 @@ pub(super) fn messages<'a>(log: &'a [Message], asking: Asking<'_>) -> (&'a str, 
             json!({"role": "assistant", "content": content})
         }
     });
-    (system, messages.collect())
+    let messages = messages.collect();
+    (if asking.manner.no_system { "" } else { system }, messages)
+}
+
+/// Results, then words, or the words at the end of the last result.
+fn user_side(results: &[&Message], words: &[&Message], asking: Asking<'_>) -> Vec<Value> {
+    let last = results.len().saturating_sub(1);
+    let beside = asking.manner.words_in_results && !results.is_empty();
+    let results = results.iter().enumerate().map(|(at, result)| {
+        let words = words.iter().filter(|_| beside && at == last);
+        let content = joined([result].into_iter().chain(words).map(|message| message.content.as_str()));
+        let id = sendable(result.call_id.as_deref().unwrap_or_default());
+        json!({"type": "tool_result", "tool_use_id": id, "content": content})
+    });
+    let text = |message: &Message| if beside { Vec::new() } else { self::words(&message.content) };
+    let words = words.iter().flat_map(|message| text(message).into_iter().chain(pictures(message)));
+    results.chain(words).collect()
 }
 
 /// What of an answer's blocks is not ours to keep as text or calls, with the places of those that are. `None` means nothing.
@@ -50,13 +68,10 @@ pub(super) fn raw(blocks: &[Value]) -> Option<Value> {
     foreign.then(|| json!({RAW: places}))
 }
 
-/// The words of a person, and the pictures beside them.
-fn shown(message: &Message) -> Vec<Value> {
-    let pictures = message
-        .pictures
-        .iter()
-        .map(|picture| json!({"type": "image", "source": {"type": "base64", "media_type": picture.media_type, "data": picture.data}}));
-    words(&message.content).into_iter().chain(pictures).collect()
+/// The pictures beside the words of a person.
+fn pictures(message: &Message) -> impl Iterator<Item = Value> {
+    let pictures = message.pictures.iter();
+    pictures.map(|picture| json!({"type": "image", "source": {"type": "base64", "media_type": picture.media_type, "data": picture.data}}))
 }
 
 /// A text without anything but blanks is refused by the server.
@@ -65,11 +80,6 @@ fn words(text: &str) -> Vec<Value> {
         return Vec::new();
     }
     vec![json!({"type": "text", "text": text})]
-}
-
-fn result(message: &Message) -> Value {
-    let id = message.call_id.as_deref().unwrap_or_default();
-    json!({"type": "tool_result", "tool_use_id": sendable(id), "content": message.content})
 }
 
 fn said(message: &Message, kept: Option<&Value>) -> Vec<Value> {
@@ -144,13 +154,24 @@ mod tests {
         let text = |text: &str| json!({"type": "text", "text": text});
         let used = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {"x": 1}});
         let result = |id: &str, text: &str| json!({"type": "tool_result", "tool_use_id": id, "content": text});
-        let asking = Asking {
+        let asking = |manner| Asking {
             model: "m",
             limit: 0,
             server: "here",
-            manner: &Manner::default(),
+            manner,
         };
-        let (system, dialogue) = messages(&log, asking);
+        let mut strict = Manner::default();
+        (strict.no_system, strict.words_in_results) = (true, true);
+        let (system, dialogue) = messages(&log, asking(&strict));
+        assert_eq!(system, "");
+        assert_eq!(
+            [&dialogue[0], &dialogue[2]],
+            [
+                &json!({"role": "user", "content": [text("prompt"), text("hi")]}),
+                &json!({"role": "user", "content": [result("a_1", "one"), result("b", "<turn-limit>\n\nmore")]}),
+            ]
+        );
+        let (system, dialogue) = messages(&log, asking(&Manner::default()));
         assert_eq!(system, "prompt");
         assert_eq!(
             dialogue,

@@ -124,6 +124,15 @@ fn what_is_named_is_left_out() {
     }
 }
 
+/// Some servers do not take it that no tool may be called. With tools there is no such word to leave out.
+#[test]
+fn the_choice_of_no_tool_is_left_out() {
+    let words = "incompatible tool choice param submitted - {'type': 'none'}";
+    let left_out = |tools| Manner::default().concede(500, words, &request(tools), 0);
+    assert_eq!(left_out(0).as_deref(), Some("the choice of no tool"));
+    assert_eq!(left_out(3), None);
+}
+
 /// interface §10 M: what is left out once is not there to be left out again; what is learned of a server only grows.
 #[test]
 fn nothing_is_left_out_twice() {
