@@ -136,14 +136,14 @@ async fn a_reply_has_a_most() {
 /// interface: what would take much memory for few bytes is refused before it is read, and while it is put together.
 #[tokio::test]
 async fn many_small_values_are_refused() {
-    let many = format!("[{}[]]", "[],".repeat(70_000));
+    let many = format!("[{}[]]", "[],".repeat(100_000));
     let whole = format!(r#"{{"choices":[{{"message":{{"content":"x","more":{many}}}}}]}}"#);
-    let why = ModelError::Nonsense("more than 65536 values".to_owned());
+    let why = ModelError::Nonsense("more than 100000 values".to_owned());
     let step = Step::Verbatim("application/json", whole.into_bytes());
     let (_, reply) = answers(Provider::OpenAi, [step.clone(), step]).await;
     assert_eq!(reply.unwrap_err(), why);
     let piece = format!("data: {{\"choices\":[{{\"delta\":{{\"more\":[{}[]]}}}}]}}\n\n", "[],".repeat(9_999));
-    let step = Step::Events(vec![piece; 7]);
+    let step = Step::Events(vec![piece; 11]);
     let (_, reply) = answers(Provider::OpenAi, [step.clone(), step]).await;
     assert_eq!(reply.unwrap_err(), why);
 }
