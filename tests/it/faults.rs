@@ -2,6 +2,7 @@
 
 mod damage;
 mod disk;
+mod outages;
 mod panics;
 mod postgres;
 mod strain;

@@ -1,5 +1,7 @@
 //! What is counted, seen from outside: the same task on both platforms, then what `/metrics` says of it.
 
+use countersign_playground::Fault;
+
 use crate::support::api::eventually;
 use crate::support::fake_model::say;
 use crate::support::platform::{On, on_both, on_either};
@@ -148,6 +150,32 @@ async fn continuations_are_counted_by_kind(on: On) {
     world.hears(c, "好了。").await;
     let text = scrape(&world).await;
     assert_eq!((counted(&text, "nudge"), counted(&text, "signal")), (2.0, 1.0), "{text}");
+    world.end().await;
+}
+
+/// F-C1: what the platform's rates hold back is sent later: it is not counted as a failure, and the log does not call it one.
+#[tokio::test]
+async fn what_the_rates_hold_back_is_no_failure() {
+    let mut world = World::process_on(On::Slack, &[], None, reporter).await;
+    let header = Some((String::from("retry-after"), String::from("0")));
+    let limited = Fault::Answer {
+        status: 429,
+        code: 0,
+        header,
+    };
+    world.chat.fault("reply", limited);
+    world.say("U0U1", "C0C1", "整理笔记", GROUP).await;
+    world.plan_card("C0C1").await;
+    let text = scrape(&world).await;
+    let posts = |outcome: &str| {
+        value(
+            &text,
+            &format!("countersign_deliveries_total{{channel=\"slack\",op=\"post\",outcome=\"{outcome}\"}}"),
+        )
+    };
+    assert!(posts("held_back") >= 1.0 && posts("retry") == 0.0, "{text}");
+    let log = world.child().log();
+    assert!(!log.contains("delivery failed"), "{log}");
     world.end().await;
 }
 

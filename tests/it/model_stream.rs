@@ -3,33 +3,16 @@
 use std::time::{Duration, Instant};
 
 use countersign_agent::domain::{EffectClass, Message, Role, Scope, ToolSpec};
-use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, ModelError, Remote};
-use countersign_agent::model::{ModelLive, Provider};
+use countersign_agent::model::{ChatModel, ChatReply, ChatRequest, ModelError, Provider};
 use serde_json::{Value, json};
 
+use crate::odd_models::client;
 use crate::support::fake_model::{FakeModel, Script, Step, Then, call, say};
 use crate::support::model_wire::Wire;
 use crate::support::scripts::{plan, reporter};
 use crate::support::world::{DIRECT, GROUP, World, place};
 
 const BOTH: [Provider; 2] = [Provider::OpenAi, Provider::Anthropic];
-
-fn client(fake: &FakeModel, provider: Provider) -> Remote {
-    // Others may have installed it already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let settings = ModelLive {
-        provider,
-        base_url: fake.base_url(),
-        name: "some-model".to_owned(),
-        api_key: "sk-test-0123456789".to_owned().into(),
-        timeout: Duration::from_secs(20),
-        parallel_tool_calls: true,
-        vision: true,
-        max_output_tokens: 0,
-        retry: Duration::ZERO,
-    };
-    Remote::new(countersign_agent::tls::http_client().build().unwrap(), &settings)
-}
 
 fn request() -> ChatRequest {
     ChatRequest {
@@ -136,14 +119,14 @@ async fn a_reply_has_a_most() {
 /// interface: what would take much memory for few bytes is refused before it is read, and while it is put together.
 #[tokio::test]
 async fn many_small_values_are_refused() {
-    let many = format!("[{}[]]", "[],".repeat(70_000));
+    let many = format!("[{}[]]", "[],".repeat(100_000));
     let whole = format!(r#"{{"choices":[{{"message":{{"content":"x","more":{many}}}}}]}}"#);
-    let why = ModelError::Nonsense("more than 65536 values".to_owned());
+    let why = ModelError::Nonsense("more than 100000 values".to_owned());
     let step = Step::Verbatim("application/json", whole.into_bytes());
     let (_, reply) = answers(Provider::OpenAi, [step.clone(), step]).await;
     assert_eq!(reply.unwrap_err(), why);
     let piece = format!("data: {{\"choices\":[{{\"delta\":{{\"more\":[{}[]]}}}}]}}\n\n", "[],".repeat(9_999));
-    let step = Step::Events(vec![piece; 7]);
+    let step = Step::Events(vec![piece; 11]);
     let (_, reply) = answers(Provider::OpenAi, [step.clone(), step]).await;
     assert_eq!(reply.unwrap_err(), why);
 }

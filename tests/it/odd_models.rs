@@ -32,7 +32,7 @@ fn limited(fake: &FakeModel, provider: Provider, max_output_tokens: u64) -> Remo
     Remote::new(countersign_agent::tls::http_client().build().unwrap(), &settings)
 }
 
-fn client(fake: &FakeModel, provider: Provider) -> Remote {
+pub(crate) fn client(fake: &FakeModel, provider: Provider) -> Remote {
     limited(fake, provider, 0)
 }
 

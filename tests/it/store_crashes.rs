@@ -3,7 +3,7 @@
 use countersign_agent::domain::{Millis, TurnStatus};
 use countersign_gateway::store::Lease;
 
-use crate::store_kit::{LEASE_MS, Store, lane_task, place, simple, stores, turn, working};
+use crate::store_kit::{LEASE_MS, Store, lane_task, next_task, place, simple, stores, turn, working};
 
 async fn claim_as(store: &Store, owner: &str) -> Option<Lease> {
     let mut tx = store.ledger.begin().await.unwrap();
@@ -42,7 +42,7 @@ async fn deaths_are_counted_until_a_step_is_journaled() {
 /// Chat and files are read for the oldest task of the lane.
 async fn gather(store: &Store, lease: &Lease) -> i64 {
     let mut tx = store.ledger.begin().await.unwrap();
-    let task = tx.next_task(lease).await.unwrap().unwrap();
+    let task = next_task(&mut tx, lease).await.unwrap();
     tx.note_gathering(lease, task.id).await.unwrap();
     tx.commit().await.unwrap();
     task.id

@@ -6,7 +6,7 @@ use countersign_gateway::store::{DamagedRow, NewOutbox, OutboxOp};
 use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
 
-use crate::store_kit::{LEASE_MS, Store, accept, claim, lane_task, place, place_on, simple, stores};
+use crate::store_kit::{LEASE_MS, Store, accept, claim, lane_task, next_task, place, place_on, simple, stores};
 
 /// Changes rows beside the ledger, as no program of ours does.
 async fn spoil(store: &Store, text: String) {
@@ -57,16 +57,46 @@ async fn a_damaged_event_stops_no_other() {
         let bad = accept(&store, &simple("1", &chat, "u1")).await;
         let good = accept(&store, &simple("2", &chat, "u1")).await;
         spoil(&store, format!("UPDATE inbox SET payload = '{{' WHERE id = {bad}")).await;
-        let page = store.ledger.read().await.unwrap().untriaged_page(0, 10).await.unwrap();
+        let page = store.ledger.read().await.unwrap().untriaged(0, 10).await.unwrap();
         let damaged: Vec<&DamagedRow> = page.iter().filter_map(|row| row.as_ref().err()).collect();
         assert_eq!(damaged.iter().map(|row| row.id).collect::<Vec<_>>(), [bad]);
         assert_eq!(page.iter().flatten().map(|row| row.id).collect::<Vec<_>>(), [good]);
         let mut tx = store.ledger.begin().await.unwrap();
         assert!(tx.pass_event_over(damaged[0]).await.unwrap());
         tx.commit().await.unwrap();
-        let left = store.ledger.read().await.unwrap().untriaged_page(0, 10).await.unwrap();
+        let left = store.ledger.read().await.unwrap().untriaged(0, 10).await.unwrap();
         assert_eq!(left.len(), 1);
         assert!(store.ledger.damage()[0].starts_with(&format!("inbox {bad} (column `payload`")));
+        // Nobody can do anything about it any more: it is not named for ever.
+        store.pass(3_600_000);
+        assert!(store.ledger.damage().is_empty());
+    }
+}
+
+/// interface §10: a task that does not read back is passed over: the next one of its person goes on, and what waits is listed without it.
+#[tokio::test]
+async fn a_damaged_task_stops_no_other() {
+    for store in stores().await {
+        let chat = place("oc_a", "");
+        let bad = lane_task(&store, &simple("1", &chat, "u1")).await;
+        let good = lane_task(&store, &simple("2", &chat, "u1")).await;
+        spoil(&store, format!("UPDATE inbox SET payload = '{{' WHERE id = {bad}")).await;
+        let lease = claim(&store).await.unwrap();
+        let mut tx = store.ledger.begin().await.unwrap();
+        for listed in [
+            tx.queued(&lease.lane_id).await.unwrap(),
+            tx.queued_in_chat(&chat).await.unwrap(),
+            tx.queued_of(&chat, "u1", 10).await.unwrap(),
+            Vec::from_iter(tx.waiting_message(&chat, "om_2").await.unwrap()),
+        ] {
+            assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [good]);
+        }
+        assert!(store.ledger.damage()[0].starts_with(&format!("inbox {bad} (column `payload`")));
+        let damaged = tx.next_task(&lease).await.unwrap().unwrap().unwrap_err();
+        assert_eq!(damaged.id, bad);
+        assert!(tx.pass_event_over(&damaged).await.unwrap());
+        assert_eq!(next_task(&mut tx, &lease).await.unwrap().id, good);
+        assert_eq!(tx.count_waiting(&chat, "u1").await.unwrap(), 1);
     }
 }
 

@@ -10,7 +10,7 @@ use countersign_agent::domain::{
     PlanWords, StepStatus, StepView, TurnId, TurnStatus, Via,
 };
 use countersign_gateway::config::{Coordination, Stores};
-use countersign_gateway::store::{InboxRow, Lease, Ledger, TurnRow};
+use countersign_gateway::store::{InboxRow, Lease, Ledger, Read, TurnRow};
 use serde_json::json;
 
 use crate::support::stores::{Pairing, database_for, fresh_name, redis};
@@ -176,7 +176,7 @@ pub(crate) async fn accept(store: &Store, inbound: &Inbound) -> i64 {
 
 /// Looks at all that came in, oldest first, as triage does; gives the ids of what was handled, and removes copies.
 pub(crate) async fn handle_all(store: &Store) -> Vec<i64> {
-    let rows = store.ledger.read().await.unwrap().untriaged(10_000).await.unwrap();
+    let rows = all_untriaged(&mut store.ledger.read().await.unwrap()).await;
     let mut handled = Vec::new();
     for row in rows {
         let mut tx = store.ledger.begin_in(&row.inbound.conversation).await.unwrap();
@@ -205,9 +205,19 @@ pub(crate) async fn lane_task(store: &Store, inbound: &Inbound) -> i64 {
     id
 }
 
-pub(crate) async fn untriaged(session: &mut countersign_gateway::store::Read, id: i64) -> InboxRow {
-    let rows = session.untriaged(1000).await.unwrap();
-    rows.into_iter().find(|row| row.id == id).unwrap()
+/// All rows that wait for triage, oldest first.
+pub(crate) async fn all_untriaged(session: &mut Read) -> Vec<InboxRow> {
+    let rows = session.untriaged(0, 10_000).await.unwrap();
+    rows.into_iter().map(Result::unwrap).collect()
+}
+
+pub(crate) async fn untriaged(session: &mut Read, id: i64) -> InboxRow {
+    all_untriaged(session).await.into_iter().find(|row| row.id == id).unwrap()
+}
+
+/// The task that a worker of the lane takes next.
+pub(crate) async fn next_task(session: &mut Read, lease: &Lease) -> Option<InboxRow> {
+    session.next_task(lease).await.unwrap().map(Result::unwrap)
 }
 
 pub(crate) async fn claim(store: &Store) -> Option<Lease> {

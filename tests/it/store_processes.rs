@@ -13,7 +13,8 @@ use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 
 use crate::store_kit::{
-    LEASE_MS, START, Store, accept, claim, decision, gate, handle_all, lane_task, place, place_on, server, simple, untriaged, working,
+    LEASE_MS, START, Store, accept, claim, decision, gate, handle_all, lane_task, next_task, place, place_on, server, simple, untriaged,
+    working,
 };
 use crate::support::api::eventually;
 
@@ -463,7 +464,7 @@ async fn two_processes_prune_beside_traffic() {
     let mut found = Vec::new();
     let mut tx = other.ledger.begin().await.unwrap();
     while let Some(lease) = tx.claim_lane("w", LEASE_MS, 1000).await.unwrap() {
-        found.extend(tx.next_task(&lease).await.unwrap().map(|row| row.id));
+        found.extend(next_task(&mut tx, &lease).await.map(|row| row.id));
     }
     found.sort_unstable();
     assert_eq!(found, tasks);

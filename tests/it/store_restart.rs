@@ -7,7 +7,9 @@ use countersign_gateway::store::{Ledger, Renewal, StoreError};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AnyConnection, Connection, Executor, Row};
 
-use crate::store_kit::{LEASE_MS, START, Store, accept, claim, file, handle_all, lane_task, open, place, simple, stores, working};
+use crate::store_kit::{
+    LEASE_MS, START, Store, accept, all_untriaged, claim, file, handle_all, lane_task, next_task, open, place, simple, stores, working,
+};
 
 async fn refused(url: &SecretString) -> String {
     let error = Ledger::open(&Stores::embedded(url.clone()), Clock::manual(START))
@@ -63,7 +65,7 @@ async fn an_older_inbox_keeps_what_waits_and_what_it_knows() {
     for event in &events {
         accept(&store, event).await;
     }
-    let rows = store.ledger.read().await.unwrap().untriaged(10).await.unwrap();
+    let rows = all_untriaged(&mut store.ledger.read().await.unwrap()).await;
     assert_eq!(rows.iter().filter(|row| row.inbound == events[0]).count(), 2);
     assert_eq!(handle_all(&store).await, [rows[0].id], "the one that waited; all others are copies");
 }
@@ -106,7 +108,7 @@ async fn a_restart_keeps_rows_and_voids_leases() {
     assert_eq!(tx.renew(&[&lease, &other], LEASE_MS).await.unwrap(), [Renewal::Lost; 2]);
     assert_eq!(tx.turn(&turn.id).await.unwrap(), Some(turn.clone()));
     assert_eq!(tx.open_gate_of_lane(&lease.lane_id).await.unwrap(), Some(gate));
-    assert_eq!(tx.untriaged(10).await.unwrap()[0].id, fresh);
+    assert_eq!(all_untriaged(&mut tx).await[0].id, fresh);
     assert_eq!(tx.claim_outbox("d", LEASE_MS, 10, &[]).await.unwrap().len(), 1);
     let next = tx.take_socket_place("slack:slack", 1, "next", now, later).await.unwrap();
     assert!(next.is_some(), "the connection of the dead process has ended with it");
@@ -120,7 +122,7 @@ async fn a_restart_keeps_rows_and_voids_leases() {
     for lease in leases {
         match lease.turn_id.clone() {
             Some(id) => assert_eq!(id, turn.id),
-            None => assert_eq!(tx.next_task(&lease).await.unwrap().unwrap().id, waiting),
+            None => assert_eq!(next_task(&mut tx, &lease).await.unwrap().id, waiting),
         }
     }
     tx.commit().await.unwrap();
@@ -151,7 +153,7 @@ async fn a_restart_wakes_what_is_unfinished() {
     lane_task(&store, &simple("b", &place("oc_2", ""), "ou_1")).await;
     let idle = claim(&store).await.unwrap();
     let mut tx = store.ledger.begin().await.unwrap();
-    let task = tx.next_task(&idle).await.unwrap().unwrap();
+    let task = next_task(&mut tx, &idle).await.unwrap();
     tx.finish_task(task.id, "nothing").await.unwrap();
     assert!(tx.release(&idle, Millis::NEVER).await.unwrap());
     assert!(tx.release(&paused, Millis(START.0 + 3_600_000)).await.unwrap());
@@ -176,7 +178,7 @@ async fn the_file_has_one_holder() {
     assert_eq!(pid, std::process::id().to_string());
 
     let look = Ledger::open_read_only(&store.stores.database_url).await.unwrap();
-    assert_eq!(look.read().await.unwrap().untriaged(10).await.unwrap().len(), 1);
+    assert_eq!(look.read().await.unwrap().untriaged(0, 10).await.unwrap().len(), 1);
     assert!(matches!(look.begin().await, Err(StoreError::Unavailable(_))));
     assert!(look.accept(&simple("b", &place("oc_1", ""), "ou_1")).await.is_err());
     look.close().await;
@@ -210,7 +212,7 @@ async fn closing_flushes_what_was_accepted() {
         .await;
         drop(ledger);
         store.restart().await;
-        let stored = store.ledger.read().await.unwrap().untriaged(100).await.unwrap().len();
+        let stored = store.ledger.read().await.unwrap().untriaged(0, 100).await.unwrap().len();
         assert_eq!(stored, answers.iter().filter(|answer| answer.is_ok()).count());
     }
 }

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 
-use crate::store_kit::{START, accept, claim, decision, gate, lane_task, open, place, server, simple, working};
+use crate::store_kit::{START, accept, all_untriaged, claim, decision, gate, lane_task, open, place, server, simple, working};
 use crate::support::api::eventually;
 use crate::support::pooler::Pooler;
 use crate::support::servers::PostgresServer;
@@ -36,7 +36,7 @@ async fn a_server_that_starts_again_is_not_noticed() {
     postgres.restart().await;
     ledger.accept(&simple("b", &home, "ou_1")).await.unwrap();
     ledger.begin_in(&home).await.unwrap().set_fact("x", "y").await.unwrap();
-    assert_eq!(ledger.read().await.unwrap().untriaged(10).await.unwrap().len(), 2);
+    assert_eq!(ledger.read().await.unwrap().untriaged(0, 10).await.unwrap().len(), 2);
 
     postgres.kill().await;
     let refused = ledger.accept(&simple("c", &home, "ou_1")).await.unwrap_err();
@@ -70,7 +70,7 @@ async fn a_server_that_hangs_is_told_in_time() {
         .await;
     }
     // What was refused may have been committed late: then what was sent again is a copy.
-    let rows = ledger.read().await.unwrap().untriaged(20).await.unwrap();
+    let rows = all_untriaged(&mut ledger.read().await.unwrap()).await;
     let events: std::collections::BTreeSet<_> = rows.iter().map(|row| row.inbound.event_key.as_str()).collect();
     assert_eq!(events, ["ev_a", "ev_b", "ev_c", "ev_d", "ev_e"].into());
     ledger.close().await;

@@ -7,7 +7,7 @@ use countersign_agent::domain::{ActionId, ActionStatus, DecisionKind, GateId, Mi
 use countersign_gateway::store::{Lease, Ledger, StoreError, Tx};
 use proptest::prelude::*;
 
-use crate::store_kit::{LEASE_MS, Store, action, decision, gate, place, simple, stores, turn};
+use crate::store_kit::{LEASE_MS, Store, action, all_untriaged, decision, gate, next_task, place, simple, stores, turn};
 use crate::support::stores::Pairing;
 
 /// One thing that happens.
@@ -120,7 +120,7 @@ impl World {
 
     async fn triage(&mut self, pick: u8) {
         let mut tx = self.ledger(usize::from(pick)).begin().await.unwrap();
-        let rows = tx.untriaged(100).await.unwrap();
+        let rows = all_untriaged(&mut tx).await;
         if rows.is_empty() {
             return;
         }
@@ -178,7 +178,7 @@ impl World {
         let lease = tx.refresh(worker.lease.as_ref().unwrap()).await?;
         worker.lease = Some(lease.clone());
         let Some(turn_id) = lease.turn_id.clone() else {
-            let Some(task) = tx.next_task(&lease).await? else {
+            let Some(task) = next_task(tx, &lease).await else {
                 if tx.release(&lease, Millis::NEVER).await? {
                     worker.lease = None;
                 }
@@ -248,7 +248,7 @@ impl World {
             self.store.pass(LEASE_MS / 4);
         }
         let mut read = self.store.ledger.read().await.unwrap();
-        assert!(read.untriaged(10).await.unwrap().is_empty());
+        assert!(all_untriaged(&mut read).await.is_empty());
         for (name, ids) in &self.accepted {
             let mut turns = Vec::new();
             for id in ids {

@@ -182,6 +182,21 @@ pub enum DeliveryError {
     Forbidden(String),
 }
 
+impl DeliveryError {
+    /// How long the platform's rates hold the call back: we or the platform counted it, and nothing of it was carried out.
+    #[must_use]
+    pub fn held_back(&self) -> Option<Duration> {
+        match self {
+            Self::Retry {
+                after: Some(wait),
+                uncertain: false,
+                ..
+            } => Some(*wait),
+            _ => None,
+        }
+    }
+}
+
 /// Why a webhook request is refused. The reasons are for the log only: the answer must not tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {

@@ -6,15 +6,16 @@ use std::path::Path;
 
 use serde_json::json;
 use sqlx::Executor;
+use tokio::sync::Mutex;
 
 use super::ready;
 use crate::support::api::eventually;
 use crate::support::command::run;
-use crate::support::fake_model::say;
-use crate::support::quiet::{connect, database, quiet};
-use crate::support::scripts::reporter;
+use crate::support::fake_model::{Gate, Script, say};
+use crate::support::quiet::{connect, database, quiet, stored};
+use crate::support::scripts::{gated, reporter};
 use crate::support::stores::Pairing;
-use crate::support::world::{DIRECT, World};
+use crate::support::world::{DIRECT, GROUP, World};
 
 const PAGE: usize = 4096;
 /// A page that holds rows of a table, <https://www.sqlite.org/fileformat2.html#b_tree_pages>.
@@ -63,6 +64,45 @@ async fn a_damaged_row_stops_no_other_chat() {
     // The same person asks again in the same chat.
     world.say("ou_u1", "oc_bad", "还在吗", DIRECT).await;
     eventually("a mended lane", || async { (ready(&world).await.1 == "ready").then_some(()) }).await;
+    world.end().await;
+}
+
+/// interface §10: a task that goes bad while it waits in its person's queue is passed over and named: `/stop` and their next tasks are heard.
+#[tokio::test]
+async fn a_damaged_task_holds_up_nobody() {
+    let (c, u) = ("oc_c1", "ou_u1");
+    let world = World::start(&[], reporter).await;
+    let beside = Mutex::new(connect(&world).await);
+    for stops in [false, true] {
+        let gate = Gate::new();
+        world.model.script("慢任务", Script::new().then(gated(&gate, say("慢任务做完了"))));
+        world.model.script("下一个", Script::new().text("下一个做完了"));
+        world.say(u, c, "慢任务", GROUP).await;
+        gate.reached().await;
+        world.say(u, c, "坏任务", GROUP).await;
+        eventually("a task that waits", || async {
+            let waiting = "UPDATE inbox SET payload = '{' WHERE state = 'laned'";
+            (beside.lock().await.execute(waiting).await.unwrap().rows_affected() == 1).then_some(())
+        })
+        .await;
+        if stops {
+            world.say(u, c, "/stop", GROUP).await;
+            world.api.turn_in(c, "cancelled").await;
+        }
+        let before = world.count(c, "下一个做完了");
+        world.say(u, c, "下一个", GROUP).await;
+        gate.open();
+        eventually("the next task", || async {
+            (world.count(c, "下一个做完了") > before).then_some(())
+        })
+        .await;
+    }
+    quiet(&world).await;
+    assert_eq!(ready(&world).await.2, "degraded", "the rows are named");
+    assert_eq!(
+        stored(&world, "SELECT outcome FROM inbox WHERE payload = '{'").await,
+        ["unreadable", "unreadable"]
+    );
     world.end().await;
 }
 

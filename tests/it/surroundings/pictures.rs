@@ -4,6 +4,10 @@ use super::{block, file, request};
 use crate::support::fake_model::say;
 use crate::support::platform::On;
 use crate::support::world::{DIRECT, World};
+use made::{TURNED, progressive, webp};
+
+#[path = "../../../crates/gateway/src/surroundings/picture/tests/made.rs"]
+mod made;
 
 /// What the process may have of its own: a small container.
 const HAS: u64 = 512 << 20;
@@ -22,7 +26,7 @@ async fn images_of_many_chats_keep_within_the_bound() {
         ("rgba.png", png(8180, 8, 6, 4)),
         ("rgba16.png", png(5790, 16, 6, 8)),
         ("scans.jpg", progressive(9400)),
-        ("lossless.webp", webp(8180)),
+        ("lossless.webp", webp(8180, true)),
         ("gray.png", png(11_990, 8, 0, 1)),
     ];
     ask_about(&world, "d1", &bombs).await;
@@ -37,7 +41,7 @@ async fn images_of_many_chats_keep_within_the_bound() {
         png(6300, 8, 0, 1),
         png(5000, 8, 6, 4),
         progressive(3200),
-        webp(4000),
+        webp(4000, true),
     ];
     let chats = ["d2", "d3", "d4", "d5", "d6"];
     for (chat, image) in chats.iter().zip(large) {
@@ -72,9 +76,6 @@ async fn ask_about(world: &World, name: &str, images: &[(&str, Vec<u8>)]) {
         .sends(world.on.user(name), world.on.direct(name), "看看这个", DIRECT, &sent)
         .await;
 }
-
-/// Metadata that says: lies on its side.
-const TURNED: &[u8] = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
 
 /// Black, `depth` bits a sample, of this kind of color, which has `a_pixel` bytes. Turned.
 fn png(side: u32, depth: u8, color: u8, a_pixel: usize) -> Vec<u8> {
@@ -145,40 +146,4 @@ fn crc(bytes: &[u8]) -> u32 {
             crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 }
         })
     })
-}
-
-/// A JPEG in scans, with the first coefficients alone, all of which are 0. Turned.
-fn progressive(side: u16) -> Vec<u8> {
-    let mut bytes = vec![0xff, 0xd8];
-    let mut segment = |marker: u8, body: &[u8]| {
-        bytes.extend([0xff, marker]);
-        bytes.extend(u16::try_from(body.len() + 2).unwrap().to_be_bytes());
-        bytes.extend_from_slice(body);
-    };
-    segment(0xe1, &[b"Exif\0\0".as_slice(), TURNED].concat());
-    segment(0xdb, &[[0].as_slice(), &[1; 64]].concat());
-    let [high, low] = side.to_be_bytes();
-    segment(0xc2, &[8, high, low, high, low, 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]);
-    // One code, of one bit, for a difference of no bits.
-    segment(0xc4, &[[0, 1].as_slice(), &[0; 15], &[0]].concat());
-    segment(0xda, &[3, 1, 0, 2, 0, 3, 0, 0, 0, 0]);
-    let blocks = usize::from(side).div_ceil(8).pow(2);
-    bytes.extend(vec![0; blocks * 3 / 8 + 1]);
-    bytes.extend([0xff, 0xd9]);
-    bytes
-}
-
-/// A WebP without loss, with codes of no bits: the same pixel everywhere.
-fn webp(side: u32) -> Vec<u8> {
-    // Each part with its length in bits, the first one lowest: sides, transparency, no transforms, no cache, no groups, five codes.
-    let parts = [(side - 1, 14), (side - 1, 14), (1, 1), (0, 3), (0, 3)];
-    let (mut bits, mut at) = (0_u128, 0);
-    for (value, length) in parts.into_iter().chain([(1, 4); 5]) {
-        bits |= u128::from(value) << at;
-        at += length;
-    }
-    let data = [[0x2f].as_slice(), &bits.to_le_bytes()[..9]].concat();
-    let length = |bytes: usize| u32::try_from(bytes).unwrap().to_le_bytes();
-    let head = [b"RIFF".as_slice(), &length(12 + data.len()), b"WEBPVP8L", &length(data.len())].concat();
-    [head, data].concat()
 }

@@ -15,7 +15,7 @@ use countersign_gateway::config::{Live, Settings};
 use countersign_gateway::conversation::{Conversations, GroupDirectory};
 use countersign_gateway::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
 
-use crate::store_kit::{Store, stores};
+use crate::store_kit::{Store, next_task, stores};
 
 use super::cards::{TTL, card, live, proposed};
 use super::words::{BOT, Words, place, press};
@@ -143,7 +143,7 @@ impl World {
         // Lanes that were woken for something else have no task and go back to sleep.
         let (lease, task) = loop {
             let lease = tx.claim_lane("w", 30_000, 64).await.unwrap().unwrap();
-            if let Some(task) = tx.next_task(&lease).await.unwrap()
+            if let Some(task) = next_task(&mut tx, &lease).await
                 && lease.turn_id.is_none()
             {
                 break (lease, task);
@@ -382,6 +382,6 @@ impl World {
     }
 
     pub async fn untriaged(&self) -> usize {
-        self.ledger.read().await.unwrap().untriaged(100).await.unwrap().len()
+        self.ledger.read().await.unwrap().untriaged(0, 100).await.unwrap().len()
     }
 }

@@ -62,7 +62,7 @@ impl Approvers {
     pub fn deciders<'a>(&'a self, requester: &'a str) -> Deciders<'a> {
         let parts = self.parts();
         let is_one = |part: &Self, id: &str| match part {
-            // Nobody knows here who is in a group.
+            // The members of a group are not known here. So a list with a group does not rule out anybody.
             Self::Listed(ids) => ids.iter().any(|listed| listed == id || is_group(listed)),
             other => other.allow(id, requester),
         };
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Who is worked out is who may: everybody named may, where no group is, and nobody else.
+    /// Without groups, the people that `deciders` gives are exactly those whom `allow` lets approve.
     #[test]
     fn the_people_are_those_who_may() {
         let parts = [

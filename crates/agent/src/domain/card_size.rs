@@ -59,7 +59,7 @@ impl ActionView {
 
     /// What the names of those take whom this row asks for itself.
     fn people(&self) -> usize {
-        // Who asked is not known here; their name takes no more room than words do.
+        // The requester is not known here. The words of the card leave room for one name.
         let people = self.approvers.as_ref().map(|own| own.deciders("").people);
         let named = people.iter().flatten().filter(|id| !id.is_empty()).take(NAMED);
         named.map(|id| PERSON + UNIT * id.len().min(ID)).sum()

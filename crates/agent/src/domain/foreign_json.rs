@@ -7,7 +7,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// In a piece, half `XXXX` of a character stands as this plus `XXXX` until the whole is there: in a private plane that no text uses.
+/// A piece of a stream may end between the two surrogates of a character. Until the next piece comes, surrogate `XXXX` is kept as the
+/// character `HELD + XXXX`, which is in a private plane that no text uses.
 const HELD: u32 = 0x10_0000;
 const FIRST_HALVES: std::ops::RangeInclusive<u32> = 0xd800..=0xdbff;
 const SECOND_HALVES: std::ops::RangeInclusive<u32> = 0xdc00..=0xdfff;
@@ -15,7 +16,7 @@ const SECOND_HALVES: std::ops::RangeInclusive<u32> = 0xdc00..=0xdfff;
 /// Reads a JSON text. Bytes that are no UTF-8 and halves of characters become U+FFFD; `NaN` and infinite numbers become null.
 ///
 /// # Errors
-/// What is wrong with the mended text.
+/// The parser's error, if the text is no JSON even with these replacements.
 pub fn read(json: &[u8]) -> serde_json::Result<Value> {
     match serde_json::from_slice(json) {
         Ok(value) => Ok(value),

@@ -1,10 +1,10 @@
 //! How much a JSON text holds, before it takes memory.
 
-/// A text of foreign JSON that holds more is not read: a value of two bytes takes up to a hundred in memory.
+/// Values of one text of foreign JSON, or of one answer of a model that comes in pieces. What holds more is not read: a value takes up to
+/// a hundred times its two bytes on the wire.
 pub(crate) const MAX_VALUES: usize = 100_000;
 
-/// How many values a text holds at most: a comma or a bracket that opens begins one. In memory a value takes up to a hundred times its two
-/// bytes on the wire.
+/// How many values a text holds at most: a comma or a bracket that opens begins one.
 pub(crate) fn most_values(json: &[u8]) -> usize {
     let (mut values, mut inside, mut escaped) = (1, false, false);
     for byte in json {

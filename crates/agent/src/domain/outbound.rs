@@ -475,7 +475,7 @@ pub struct Answer {
     /// What ran under standing grants of the chat, likewise.
     #[serde(default)]
     pub standing: Vec<DeclaredCall>,
-    /// What was not carried out.
+    /// Calls that were not carried out: rejected, forbidden, expired, failed, or of unknown outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<UndoneCall>,
     /// For a model error: one sentence for people, no internals.

@@ -11,10 +11,8 @@ use super::retry::Failure;
 use super::{ChatReply, ChatRequest, MAX_CALLS, arguments, too_many_calls};
 use crate::domain::ToolCall;
 use crate::domain::foreign_json;
-use crate::domain::json_size::most_values;
+use crate::domain::json_size::{MAX_VALUES, most_values};
 
-/// Values of one JSON text, or of one answer that comes in pieces. In memory a value takes a hundred times its two bytes on the wire.
-const MAX_VALUES: usize = 1 << 16;
 /// Stands behind a text that the length limit cut.
 const CUT: &str = " […]";
 

@@ -193,6 +193,7 @@ impl Reducer<'_> {
     /// not read its calls.
     fn call_as_text(&mut self, text: &str, raw: Option<Value>) {
         self.record(text, &[], raw);
+        self.turn.state.replies.empty = 0;
         self.turn.state.replies.as_text += 1;
         if self.turn.state.replies.as_text > MAX_AS_TEXT {
             self.turn.state.error = Some(AS_TEXT.to_owned());
@@ -218,7 +219,7 @@ impl Reducer<'_> {
         } else if !text.is_empty() {
             self.record(text, &[], raw);
         }
-        self.turn.state.replies.empty = 0;
+        (self.turn.state.replies.empty, self.turn.state.replies.as_text) = (0, 0);
         self.turn.state.budget.planner_only.used = 0;
         if self.turn.state.review.outcome == ReviewOutcome::Revised && self.turn.state.review_pending() {
             let note = Some(text.to_owned()).filter(|text| !text.is_empty());

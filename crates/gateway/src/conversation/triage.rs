@@ -57,7 +57,7 @@ impl Conversations {
         let mut waiting = HashSet::new();
         let (mut after, mut seen, mut handled) = (0, 0, 0);
         loop {
-            let rows = self.ledger.read().await?.untriaged_page(after, BATCH).await?;
+            let rows = self.ledger.read().await?.untriaged(after, BATCH).await?;
             for row in &rows {
                 if over() {
                     return Ok(handled);

@@ -172,16 +172,68 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
         }
     };
     count(row, outcome.as_ref().err(), started.elapsed());
-    // Known here and nowhere else: told as soon as the ledger answers.
+    let outcome = outcome.map_err(|error| {
+        let next = next(row, &error, gateway.clock.now());
+        (error, next)
+    });
+    log(gateway, row, &outcome);
+    record_at_last(gateway, row, &outcome).await
+}
+
+/// What a delivery came to: what the platform made of it, or why it did not arrive and what becomes of its row.
+type Outcome = Result<Receipt, (DeliveryError, Next)>;
+
+/// Tells the log. Of a platform that is away it would be a line for each message and try; of its rates, for each that waits for them.
+fn log(gateway: &Gateway, row: &OutboxRow, outcome: &Outcome) {
+    let channel = row.new.conversation.channel;
+    let (subject, now) = (("deliveries", channel.as_str()), Instant::now());
+    match outcome {
+        Ok(_) => {
+            if let Some(Lasting { seconds, tries }) = gateway.outages().ended(subject, now) {
+                info!(channel = subject.1, seconds, tries, "the platform takes deliveries again");
+            }
+            let turn = row.new.turn_id.as_ref().map(tracing::field::display);
+            debug!(outbox.id = row.id, turn.id = turn, "delivered");
+        }
+        Err((error, Next::HeldBack(_))) => debug!(outbox.id = row.id, %error, "a delivery waits for the platform's rates"),
+        Err((error @ DeliveryError::Retry { .. }, _)) if error.held_back().is_none() => {
+            if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, now) {
+                warn!(channel = subject.1, outbox.id = row.id, %error, seconds, tries, "delivery failed; trying again");
+            } else {
+                debug!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
+            }
+        }
+        Err((error, _)) => {
+            if let Some(not_logged_before) = gateway.log_of(channel, kind_of(error)) {
+                warn!(outbox.id = row.id, tries = row.tries + 1, %error, not_logged_before, "delivery failed");
+            }
+        }
+    }
+}
+
+/// Writes the outcome down as soon as the ledger answers: it is known here and nowhere else.
+async fn record_at_last(gateway: &Gateway, row: &OutboxRow, outcome: &Outcome) -> Result<(), StoreError> {
+    let subject = ("records", row.new.conversation.channel.as_str());
     loop {
-        match record(gateway, row, &outcome).await {
+        match record(gateway, row, outcome).await {
             Err(StoreError::Unavailable(reason)) => {
-                let subject = ("records", row.new.conversation.channel.as_str());
                 if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, Instant::now()) {
-                    warn!(outbox.id = row.id, reason, seconds, tries, "outcome of a delivery not recorded yet");
+                    warn!(
+                        channel = subject.1,
+                        outbox.id = row.id,
+                        reason,
+                        seconds,
+                        tries,
+                        "outcome of a delivery not recorded yet"
+                    );
                 }
             }
-            recorded => return recorded,
+            recorded => {
+                if let Some(Lasting { seconds, tries }) = gateway.outages().ended(subject, Instant::now()) {
+                    info!(channel = subject.1, seconds, tries, "outcomes of deliveries are recorded again");
+                }
+                return recorded;
+            }
         }
         tokio::time::sleep(RETRY).await;
     }
@@ -216,6 +268,7 @@ fn count(row: &OutboxRow, error: Option<&DeliveryError>, took: Duration) {
 /// A word for metrics, and for the log's limit.
 fn kind_of(error: &DeliveryError) -> &'static str {
     match error {
+        _ if error.held_back().is_some() => "held_back",
         DeliveryError::Retry { .. } => "retry",
         DeliveryError::Content(_) => "content",
         DeliveryError::Gone(_) => "gone",
@@ -256,9 +309,7 @@ fn point(row: &OutboxRow) -> &'static str {
     }
 }
 
-async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
-    let now = gateway.clock.now();
-    let subject = ("deliveries", row.new.conversation.channel.as_str());
+async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Outcome) -> Result<(), StoreError> {
     let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
     match outcome {
         Ok(Receipt { message_id, at, chat }) => {
@@ -266,29 +317,11 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Result<Receipt, De
                 tx.outbox_in_chat(row.id, &row.new.conversation, chat).await?;
             }
             tx.outbox_sent(row.id, message_id.as_deref(), *at).await?;
-            if let Some(Lasting { seconds, tries }) = gateway.outages().ended(subject, Instant::now()) {
-                info!(channel = subject.1, seconds, tries, "the platform takes deliveries again");
-            }
-            debug!(
-                outbox.id = row.id,
-                turn.id = row.new.turn_id.as_ref().map(tracing::field::display),
-                "delivered"
-            );
         }
-        Err(error) => {
-            // Of a platform that is away it would be a line for each message and try.
-            if matches!(error, DeliveryError::Retry { .. }) {
-                if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, Instant::now()) {
-                    warn!(channel = subject.1, outbox.id = row.id, %error, seconds, tries, "delivery failed; trying again");
-                } else {
-                    debug!(outbox.id = row.id, tries = row.tries + 1, %error, "delivery failed");
-                }
-            } else if let Some(not_logged_before) = gateway.log_of(row.new.conversation.channel, kind_of(error)) {
-                warn!(outbox.id = row.id, tries = row.tries + 1, %error, not_logged_before, "delivery failed");
-            }
+        Err((error, next)) => {
             let reason = error.to_string();
             let uncertain = matches!(error, DeliveryError::Retry { uncertain: true, .. });
-            match next(row, error, now) {
+            match *next {
                 Next::HeldBack(at) => tx.outbox_held_back(row, at, &reason).await?,
                 Next::Again(at, plain) => {
                     if plain && !row.plain {
@@ -317,6 +350,7 @@ async fn note_cut(gateway: &Gateway, tx: &mut Tx, row: &OutboxRow) -> Result<(),
 }
 
 /// What becomes of a row that did not arrive.
+#[derive(Clone, Copy, Debug)]
 enum Next {
     /// Not tried, for the platform's rates: it waits in its place until then.
     HeldBack(Millis),
@@ -333,33 +367,21 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
         row.new.op,
         OutboxOp::Patch { .. } | OutboxOp::Session { .. } | OutboxOp::React { undoes: Some(_), .. }
     );
-    let held_back = matches!(
-        error,
-        DeliveryError::Retry {
-            after: Some(_),
-            uncertain: false,
-            ..
-        }
-    );
-    let last = if repaint || (held_back && !post) {
+    let last = if repaint || (error.held_back().is_some() && !post) {
         row.give_up_at.max(row.created_at.plus(LAST_LOOK))
     } else {
         row.give_up_at
     };
+    if let Some(wait) = error.held_back() {
+        let at = now.plus(wait.max(SHORTEST));
+        return if at <= last { Next::HeldBack(at) } else { Next::GiveUp };
+    }
     let (pause, plain) = match error {
         DeliveryError::Gone(_) => return Next::GiveUp,
         // A repaint cannot become text, and text that is refused as text stays refused. A file is uploaded once more.
         DeliveryError::Content(_) if !post || row.plain => return Next::GiveUp,
         DeliveryError::Content(_) => (Duration::ZERO, true),
         DeliveryError::Forbidden(_) => (FORBIDDEN_PAUSE, row.plain),
-        DeliveryError::Retry {
-            after: Some(span),
-            uncertain: false,
-            ..
-        } => {
-            let at = now.plus((*span).max(SHORTEST));
-            return if at <= last { Next::HeldBack(at) } else { Next::GiveUp };
-        }
         DeliveryError::Retry { after, .. } => {
             let exponent = u32::try_from(row.tries.clamp(0, 6)).unwrap_or(6);
             let backoff = Duration::from_millis(500 * 2_u64.pow(exponent));

@@ -5,9 +5,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::time::Instant;
-use tracing::error;
+use tracing::{error, info};
 
-use super::outages::{Lasting, Outages};
+use super::outages::{Lasting, Outages, Subject};
 use crate::conversation::DecideError;
 use crate::lanes::WorkError;
 use crate::store::StoreError;
@@ -129,12 +129,20 @@ impl IntoResponse for ApiError {
 
 /// Requests that met a ledger that is away. Of the process: an error knows of no gateway.
 static AWAY: Outages = Outages::new();
+const LEDGER: Subject = ("ledger", "requests");
+
+/// The ledger takes what requests write: it is not away, or no more.
+pub(super) fn ledger_works() {
+    if let Some(Lasting { seconds, tries }) = AWAY.ended(LEDGER, Instant::now()) {
+        info!(seconds, requests = tries, "requests find the ledger again");
+    }
+}
 
 impl From<StoreError> for ApiError {
     fn from(failure: StoreError) -> Self {
         // Logged once, here at the boundary; a ledger that is away, once a minute.
         let is_away = matches!(failure, StoreError::Unavailable(_));
-        let away = is_away.then(|| AWAY.failed(("ledger", "requests"), Instant::now()));
+        let away = is_away.then(|| AWAY.failed(LEDGER, Instant::now()));
         if let Some(Lasting { seconds, tries }) = away.flatten() {
             error!(error = %failure, seconds, requests = tries, "the ledger failed");
         } else if !is_away {

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use countersign_agent::domain::{ChannelKind, Millis, ServerStanding};
 use serde_json::{Value, json};
 
+use super::error::ledger_works;
 use super::state::Gateway;
 use crate::config::ConfigState;
 
@@ -66,10 +67,13 @@ impl Since {
 async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {
     let part = |name: &str, status, message: Option<String>| gateway.since().part(name, status, message, now);
     let ledger = match gateway.ledger.ping().await {
-        Ok(()) => match damage(&gateway.ledger.damage()) {
-            None => part("ledger", "ok", None),
-            damage => part("ledger", "degraded", damage),
-        },
+        Ok(()) => {
+            ledger_works();
+            match damage(&gateway.ledger.damage()) {
+                None => part("ledger", "ok", None),
+                damage => part("ledger", "degraded", damage),
+            }
+        }
         // The text of a store error holds no URL and no secret; see its definition.
         Err(error) => part("ledger", "failed", Some(error.to_string())),
     };

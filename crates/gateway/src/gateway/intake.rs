@@ -10,7 +10,7 @@ use countersign_agent::domain::{ChannelKind, Inbound};
 use serde_json::Value;
 use tracing::{debug, error, info, warn};
 
-use super::error::ApiError;
+use super::error::{ApiError, ledger_works};
 use super::state::Gateway;
 use crate::channels::Refusal;
 use crate::conversation::ClickAnswer;
@@ -63,6 +63,7 @@ async fn click(gateway: &Gateway, inbound: Inbound) -> Result<ClickAnswer, ApiEr
 async fn accept(gateway: &Gateway, inbound: &Inbound) -> Result<Outcome, ApiError> {
     gateway.failpoint.reach("verified");
     let id = gateway.ledger.accept(inbound).await?;
+    ledger_works();
     gateway.failpoint.reach("accepted");
     // Triage says it again at `info`, with what became of it.
     debug!(

@@ -20,8 +20,16 @@ impl Runner {
         let mut noted = lease.gathering;
         loop {
             let mut read = self.ledger.read().await?;
-            let Some(task) = read.next_task(lease).await? else {
-                return Ok(None);
+            let task = match read.next_task(lease).await? {
+                Some(Ok(task)) => task,
+                Some(Err(damaged)) => {
+                    drop(read);
+                    let mut tx = self.ledger.begin_in(&lease.conversation).await?;
+                    tx.pass_event_over(&damaged).await?;
+                    tx.commit().await?;
+                    continue;
+                }
+                None => return Ok(None),
             };
             let bot = read.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();
             drop(read);
@@ -45,11 +53,8 @@ impl Runner {
             };
             let mut tx = self.ledger.begin_in(&lease.conversation).await?;
             // Meanwhile its person may have taken it back, or changed it.
-            if tx
-                .next_task(lease)
-                .await?
-                .is_none_or(|now| !is_gathered_for(&gathered, &task.inbound, &now.inbound))
-            {
+            let now = tx.next_task(lease).await?.and_then(Result::ok);
+            if now.is_none_or(|now| !is_gathered_for(&gathered, &task.inbound, &now.inbound)) {
                 continue;
             }
             let begun = match &task.inbound.body {
@@ -82,7 +87,8 @@ impl Runner {
     /// Begins a turn for the task whose chat and files killed process after process, of its words alone. `None` means that it waits no more.
     pub(super) async fn begin_given_up(&self, lease: &Lease) -> Result<Option<TurnId>, WorkError> {
         let mut tx = self.ledger.begin_in(&lease.conversation).await?;
-        let task = tx.next_task(lease).await?.filter(|task| lease.gathering == Some(task.id));
+        let next = tx.next_task(lease).await?.and_then(Result::ok);
+        let task = next.filter(|task| lease.gathering == Some(task.id));
         let begun = match task.as_ref().map(|task| (task, &task.inbound.body)) {
             Some((task, InboundBody::Message(message))) => {
                 let bot = tx.fact(&lease.conversation.bot_fact()).await?.unwrap_or_default();

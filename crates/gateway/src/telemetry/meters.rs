@@ -230,9 +230,9 @@ pub const METERS: &[Meter] = &[
         &[
             CHANNEL,
             label("op", "post patch react session"),
-            label("outcome", "sent retry content gone forbidden"),
+            label("outcome", "sent held_back retry content gone forbidden"),
         ],
-        "Calls to the chat platforms (post, patch, react, session): sent, retry, content, gone, forbidden",
+        "Calls to the chat platforms (post, patch, react, session): sent, held_back, retry, content, gone, forbidden",
     ),
     seconds(
         "countersign_delivery_seconds",

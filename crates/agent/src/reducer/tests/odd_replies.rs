@@ -79,6 +79,25 @@ fn a_call_as_text_is_no_answer() {
     play.ended(TurnStatus::Completed, TurnReason::FinalAnswer);
 }
 
+/// F13: the counts are of replies in a row: plain words begin both anew, and a call as text is no silence.
+#[test]
+fn words_begin_the_counts_anew() {
+    let mut play = approved(three(), |_| ());
+    for _ in 0..2 {
+        for _ in 0..2 {
+            play.says(MARKUP);
+            assert_eq!(play.state().status, TurnStatus::Running);
+        }
+        play.says("The notes say: ship on Friday.");
+        goes_on(&mut play);
+    }
+    let mut play = Play::new();
+    for said in ["", MARKUP, ""] {
+        play.says(said);
+        assert_eq!(play.state().next, Next::CallModel { last: false }, "{said}");
+    }
+}
+
 /// F13: neither does it end a step, nor is it the conclusion of a plan.
 #[test]
 fn a_call_as_text_is_no_conclusion() {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use countersign_agent::domain::{Conversation, Millis, Outbound, OutboxOp};
 
 use super::Result;
-use super::inbox::{InboxRow, read_row};
+use super::inbox::InboxRow;
 use super::page::{Cursor, Page};
 use super::sql::{Columns, decode};
 use super::transaction::Read;
@@ -63,8 +63,7 @@ impl Read {
         let mut entries: Vec<(i64, ChatEntry)> = Vec::with_capacity(heard.len() + posted.len());
         // Copies of what is not handled yet may be among them: the first stands.
         let mut events = HashSet::new();
-        for row in heard.iter().rev() {
-            let row = read_row(row)?;
+        for row in self.readable(&heard)?.into_iter().rev() {
             if events.insert(row.inbound.event_key.clone()) {
                 entries.push((row.id, ChatEntry::User(row)));
             }

@@ -177,10 +177,11 @@ impl Ledger {
         }
     }
 
-    /// The rows that are passed over because they do not read back, each with its table, its id and what is wrong.
+    /// The rows that were passed over in the last hour because they do not read back, each with its table, its id and what is wrong. At
+    /// most a hundred.
     #[must_use]
     pub fn damage(&self) -> Vec<String> {
-        self.inner.damage.rows()
+        self.inner.damage.rows(self.inner.clock.now())
     }
 
     /// Flushes the writer task and closes; gives a file free.

@@ -26,7 +26,7 @@ pub struct InboxRow {
     pub is_copy: bool,
 }
 
-/// A row that waits for triage and does not read back.
+/// A row that does not read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedRow {
     /// Its id.
@@ -34,6 +34,9 @@ pub struct DamagedRow {
     /// What is wrong with it.
     pub why: String,
 }
+
+/// A row that was looked at.
+type Looked = std::result::Result<InboxRow, DamagedRow>;
 
 /// Where an inbox row stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,20 +66,9 @@ macro_rules! first {
 }
 
 impl Read {
-    /// Rows that wait for triage, oldest first.
-    pub async fn untriaged(&mut self, limit: i64) -> Result<Vec<InboxRow>> {
-        self.untriaged_after(0, limit).await
-    }
-
-    /// Reads what [`Read::untriaged`] reads, but only rows with a greater id: for a caller that leaves rows where they are
-    /// (the bot does not know its own name yet) and wants to see what is behind them.
-    pub async fn untriaged_after(&mut self, after: i64, limit: i64) -> Result<Vec<InboxRow>> {
-        let page = self.untriaged_page(after, limit).await?;
-        Ok(page.into_iter().filter_map(std::result::Result::ok).collect())
-    }
-
-    /// Reads what [`Read::untriaged_after`] reads, and names the rows in between that do not read back.
-    pub async fn untriaged_page(&mut self, after: i64, limit: i64) -> Result<Vec<std::result::Result<InboxRow, DamagedRow>>> {
+    /// Rows that wait for triage and have a greater id than `after`, oldest first. A caller that leaves rows where they are (the bot
+    /// does not know its own name yet) sees by `after` what is behind them.
+    pub async fn untriaged(&mut self, after: i64, limit: i64) -> Result<Vec<Looked>> {
         let rows = sqlx::query(concat!(
             "SELECT id, state, received_at, payload, (SELECT COUNT(*) FROM ",
             handled!(),
@@ -87,19 +79,15 @@ impl Read {
         .fetch_all(&mut *self.conn)
         .await?;
         let untriaged = |row: &AnyRow| {
-            let id = row.int("id")?;
             let is_copy = row.int("copies")? > 0;
-            Ok(match read_row(row) {
-                Err(StoreError::Corrupt(why)) => Err(DamagedRow { id, why }),
-                read => Ok(InboxRow { is_copy, ..read? }),
-            })
+            Ok(look_at(row)?.map(|row| InboxRow { is_copy, ..row }))
         };
         rows.iter().map(untriaged).collect()
     }
 
     /// Oldest task of the lane, unless an older untriaged row of the same sender and chat exists: that one may be
-    /// a `/stop`, or the first of two messages.
-    pub async fn next_task(&mut self, lease: &Lease) -> Result<Option<InboxRow>> {
+    /// a `/stop`, or the first of two messages. One that does not read back waits for [`Tx::pass_event_over`].
+    pub async fn next_task(&mut self, lease: &Lease) -> Result<Option<Looked>> {
         // A count, not EXISTS: PostgreSQL would join, and read all new rows instead of the few that are older.
         sqlx::query(
             "SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned'
@@ -110,8 +98,20 @@ impl Read {
         .bind(lease.lane_id.as_str())
         .fetch_optional(&mut *self.conn)
         .await?
-        .map(|row| read_row(&row))
+        .map(|row| look_at(&row))
         .transpose()
+    }
+
+    /// Those of `rows` that read back. The others are named; whoever works on them passes them over.
+    pub(super) fn readable(&self, rows: &[AnyRow]) -> Result<Vec<InboxRow>> {
+        let mut readable = Vec::with_capacity(rows.len());
+        for row in rows {
+            match look_at(row)? {
+                Ok(row) => readable.push(row),
+                Err(damaged) => self.inner.damage.note("inbox", &damaged.id.to_string(), &damaged.why, self.now()),
+            }
+        }
+        Ok(readable)
     }
 
     /// Tasks waiting in a lane, oldest first.
@@ -120,7 +120,7 @@ impl Read {
             .bind(lane.as_str())
             .fetch_all(&mut *self.conn)
             .await?;
-        rows.iter().map(read_row).collect()
+        self.readable(&rows)
     }
 
     /// How many tasks of `user` wait in the chat, in all its lanes.
@@ -144,7 +144,7 @@ impl Read {
         .bind(most)
         .fetch_all(&mut *self.conn)
         .await?;
-        let mut tasks: Vec<InboxRow> = rows.iter().map(read_row).collect::<Result<_>>()?;
+        let mut tasks = self.readable(&rows)?;
         tasks.retain(|row| {
             let there = &row.inbound.conversation;
             (&there.app, &there.tenant) == (&place.app, &place.tenant)
@@ -159,11 +159,9 @@ impl Read {
             .fetch_all(&mut *self.conn)
             .await?;
         let chat = keys::chat_key(place);
-        let rows: Vec<InboxRow> = rows.iter().map(read_row).collect::<Result<_>>()?;
-        Ok(rows
-            .into_iter()
-            .filter(|row| keys::chat_key(&row.inbound.conversation) == chat)
-            .collect())
+        let mut tasks = self.readable(&rows)?;
+        tasks.retain(|row| keys::chat_key(&row.inbound.conversation) == chat);
+        Ok(tasks)
     }
 
     /// The task (untriaged or laned) of this message, which a recall drops and an edit changes.
@@ -178,18 +176,14 @@ impl Read {
         .fetch_all(&mut *self.conn)
         .await?;
         let chat = keys::chat_key(conversation);
-        for row in &rows {
-            let row = read_row(row)?;
-            if matches!(
+        let is_it = |row: &InboxRow| {
+            matches!(
                 row.inbound.body,
                 InboundBody::Message(_) | InboundBody::Again { .. } | InboundBody::TryAgain { .. }
             ) && row.inbound.body.message_id() == Some(message_id)
                 && keys::chat_key(&row.inbound.conversation) == chat
-            {
-                return Ok(Some(row));
-            }
-        }
-        Ok(None)
+        };
+        Ok(self.readable(&rows)?.into_iter().find(is_it))
     }
 }
 
@@ -226,10 +220,11 @@ impl Tx {
         self.let_younger_pass(id, row).await
     }
 
-    /// `new` → `done` for a row that does not read back: those behind it go on. Gives `false` when somebody else did it.
+    /// `new` or `laned` → `done` for a row that does not read back: those behind it go on. Gives `false` when somebody else did it.
     pub async fn pass_event_over(&mut self, row: &DamagedRow) -> Result<bool> {
-        self.inner.damage.note("inbox", &row.id.to_string(), &row.why);
-        Ok(self.triaged(row.id, "unreadable").await? || self.drop_copy(row.id).await?)
+        self.inner.damage.note("inbox", &row.id.to_string(), &row.why, self.now());
+        let over = "unreadable";
+        Ok(self.triaged(row.id, over).await? || self.drop_copy(row.id).await? || self.finish_task(row.id, over).await?)
     }
 
     /// `new` → `laned`, creating and waking the lane. Gives `false` when somebody else handled it, or a copy of it.
@@ -301,7 +296,16 @@ impl Tx {
     }
 }
 
-pub(super) fn read_row(row: &AnyRow) -> Result<InboxRow> {
+/// A row, or what is wrong with it.
+fn look_at(row: &AnyRow) -> Result<Looked> {
+    let id = row.int("id")?;
+    Ok(match read_row(row) {
+        Err(StoreError::Corrupt(why)) => Err(DamagedRow { id, why }),
+        read => Ok(read?),
+    })
+}
+
+fn read_row(row: &AnyRow) -> Result<InboxRow> {
     Ok(InboxRow {
         id: row.int("id")?,
         inbound: row.json("payload")?,

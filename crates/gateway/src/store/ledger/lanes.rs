@@ -164,7 +164,7 @@ impl Tx {
 
     /// Gives a lane back that does not read back.
     async fn pass_lane_over(&mut self, id: &str, why: &str) -> Result<()> {
-        self.inner.damage.note("lanes", id, why);
+        self.inner.damage.note("lanes", id, why, self.now());
         sqlx::query("UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1 WHERE id = $2")
             .bind(self.now().0.saturating_add(PASSED_OVER_MS))
             .bind(id)

@@ -164,7 +164,7 @@ impl Tx {
 
     /// Gives up a row that does not read back: those behind it go on. What hangs on it ends as with any row that is given up.
     async fn pass_delivery_over(&mut self, id: i64, why: &str) -> Result<()> {
-        self.inner.damage.note("outbox", &id.to_string(), why);
+        self.inner.damage.note("outbox", &id.to_string(), why, self.now());
         let row = sqlx::query(
             "UPDATE outbox SET state = 'failed', owner = '', held_until = 0, error = 'it does not read back' WHERE id = $1
              RETURNING key, gate_id",

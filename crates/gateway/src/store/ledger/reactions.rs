@@ -5,7 +5,7 @@ use countersign_agent::domain::{Conversation, Gate, GateId, InboundBody, Reactio
 use super::Result;
 use super::copies::copy_key;
 use super::gates::{self, columns};
-use super::inbox::{InboxRow, read_row};
+use super::inbox::InboxRow;
 use super::sql::Columns;
 use super::transaction::{Read, Tx};
 use crate::store::keys;
@@ -81,8 +81,7 @@ impl Read {
         .bind(LATEST)
         .fetch_all(&mut *self.conn)
         .await?;
-        for other in &rows {
-            let other = read_row(other)?.inbound;
+        for InboxRow { inbound: other, .. } in self.readable(&rows)? {
             let same = |of: &Reaction| {
                 let other_thumb = !of.taken_away && !reaction.taken_away;
                 of.message_id == reaction.message_id && (of.thumb == reaction.thumb || other_thumb)
