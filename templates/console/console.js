@@ -1,5 +1,5 @@
-// The page works without this file. It posts forms without leaving the page, swaps in what the server says has
-// changed, and shows times in the reader's zone. It renders nothing itself: all HTML comes escaped from the server.
+// The pages work without this file. On all of them it shows times in the reader's zone. In the chat it posts forms without leaving the
+// page, and swaps in what the server says has changed. It renders nothing itself: all HTML comes escaped from the server.
 "use strict";
 (() => {
   const body = document.body, told = body.dataset, $ = (id) => document.getElementById(id);
@@ -7,17 +7,9 @@
   const banner = $("banner"), toast = $("toast"), field = $("text");
   let kept = { getItem: () => null, setItem() {}, removeItem() {} };
   try { kept = sessionStorage; } catch { /* A browser that keeps nothing. */ }
-  let have = told.have, hide = 0, unsure = null;
+  let have = told.have, hide = 0, unsure = null, seen = new Date();
 
-  function say(word, tone) {
-    if (!word) return;
-    toast.textContent = word;
-    toast.className = "toast on " + (tone || "");
-    clearTimeout(hide);
-    hide = setTimeout(() => { toast.className = "toast"; }, 6000);
-  }
-  if (toast.textContent) hide = setTimeout(() => { toast.className = "toast"; }, 8000);
-
+  const clock = (at, more) => at.toLocaleString(document.documentElement.lang, { ...more, hour: "2-digit", minute: "2-digit", hour12: false });
   // Times: the clock of a message, how long ago, how long still.
   function span(ms) {
     const minutes = Math.round(ms / 60000);
@@ -29,10 +21,43 @@
       const at = new Date(time.dateTime), age = Date.now() - at;
       if (isNaN(at)) continue;
       if ("ago" in time.dataset) time.textContent = age < 60000 ? told.now : told.ago.replace("#", span(age));
+      else if ("since" in time.dataset) time.textContent = span(age);
       else if ("left" in time.dataset) time.textContent = age > 0 ? told.over : told.left.replace("#", span(-age));
-      else time.textContent = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
-      time.title = at.toLocaleString();
+      else {
+        const today = at.toDateString() === new Date().toDateString() && !("full" in time.dataset);
+        const day = today ? {} : { year: "numeric", month: "2-digit", day: "2-digit" };
+        time.textContent = clock(at, day);
+      }
+      time.title = at.toISOString().slice(0, 16).replace("T", " ") + " UTC";
     }
+  }
+
+  times(document);
+  setInterval(() => times(document), 30000);
+  if (!field) return;
+
+  // What a press came to. It goes soon after the next card comes, beside whose buttons it would seem to mean that one.
+  const hush = () => { toast.className = "toast"; };
+  function say(word, tone) {
+    if (!word) return;
+    toast.textContent = word;
+    toast.className = "toast on " + (tone || "");
+    clearTimeout(hide);
+    hide = setTimeout(hush, tone === "bad" ? 6000 : 3000);
+  }
+  if (toast.textContent) hide = setTimeout(hush, 6000);
+
+  // What is new begins at the top of the window, where it is longer than that: nobody signs what they have not seen. Who scrolls is left alone
+  // until they are back at the end, or press something.
+  const scroll = $("scroll");
+  let away = false;
+  for (const kind of ["wheel", "touchmove", "keydown"]) scroll.addEventListener(kind, () => { away = true; }, { passive: true });
+  scroll.addEventListener("scroll", () => { if (scroll.scrollTop > -4) away = false; });
+  function show(first) {
+    if (away) return;
+    scroll.scrollTop = 0;
+    const above = scroll.getBoundingClientRect().top + 12 - first.getBoundingClientRect().top;
+    if (above > 0) scroll.scrollTop -= above;
   }
 
   // Swapping: children of a part are known by their ids; one is replaced only when the server drew it differently, and
@@ -51,10 +76,11 @@
     const list = [...fresh.querySelectorAll("a, button, summary, textarea, pre")], one = list.find((one) => same(one) === same(active));
     return () => { if (!one) fresh.tabIndex = -1; (one || fresh).focus({ preventScroll: true }); };
   }
+  const card = (one) => one.querySelector("section.card")?.getAttribute("aria-label") || "";
   function swap(part, html) {
     const fresh = new DOMParser().parseFromString(html, "text/html").body, known = new Map();
     for (const child of part.children) known.set(child.id, child);
-    let before = null;
+    let before = null, first = null, stands = "";
     for (const child of [...fresh.children]) {
       const text = child.outerHTML, old = known.get(child.id);
       let shown = old;
@@ -63,6 +89,8 @@
         drawn.set(shown, text);
         times(shown);
         const focus = old ? keep(old, shown) : null;
+        if (card(shown) !== (old ? card(old) : "")) stands = card(shown);
+        if (!old && shown.classList.contains("bot")) first = first || shown;
         if (old) { old.replaceWith(shown); focus(); } else part.insertBefore(shown, before ? before.nextSibling : part.firstChild);
       }
       const place = before ? before.nextElementSibling : part.firstElementChild;
@@ -71,12 +99,17 @@
       before = shown;
     }
     for (const gone of known.values()) gone.remove();
+    // A card is drawn anew as a whole. Those who hear the page are told how it stands now, and no more.
+    if (stands) $("told").textContent = stands;
+    const waits = document.querySelectorAll("#part-waiting .gate").length;
+    document.title = (waits ? `(${waits}) ` : "") + document.title.replace(/^\(\d+\) /, "");
+    if (first) { clearTimeout(hide); hide = setTimeout(hush, 1000); show(first); }
   }
   for (const part of ["chat", "part-waiting", "part-turns", "part-status"]) {
     for (const child of $(part).children) drawn.set(child, child.outerHTML);
   }
-  times(document);
-  setInterval(() => times(document), 30000);
+  const newest = [...document.querySelectorAll("#chat > .msg")].pop();
+  if (newest) show(newest);
   document.addEventListener("click", (event) => {
     const summary = event.target.closest("summary");
     if (summary) summary.parentNode.dataset.touched = 1;
@@ -111,11 +144,14 @@
         for (const [id, html] of Object.entries(news.parts)) swap($(id), html);
         have = news.have;
         banner.hidden = true;
+        body.classList.remove("lost");
+        seen = new Date();
         wait = 500;
       } catch {
         if (document.hidden) continue;
-        banner.textContent = told.lost;
+        banner.textContent = told.lost.replace("#", clock(seen, { second: "2-digit" }));
         banner.hidden = false;
+        body.classList.add("lost");
         await sleep(wait);
         wait = Math.min(wait * 2, 8000);
       } finally {
@@ -146,14 +182,7 @@
     const form = event.target, button = event.submitter, path = form.getAttribute("action");
     if (path !== "/console/say" && path !== "/console/decide") return;
     event.preventDefault();
-    // A second press within a few seconds, for what cannot be taken back.
-    if (button && button.dataset.sure && !button.classList.contains("armed")) {
-      const label = button.textContent;
-      button.textContent = button.dataset.sure;
-      button.classList.add("armed");
-      setTimeout(() => { button.textContent = label; button.classList.remove("armed"); }, 4000);
-      return;
-    }
+    away = false;
     const field = form.querySelector("textarea"), text = field ? field.value : "";
     // Read before anything is disabled or emptied: a disabled button says nothing.
     const data = new URLSearchParams(new FormData(form, button));
@@ -161,7 +190,7 @@
       if (!text.trim()) return;
       field.value = "";
       grow(field);
-      $("scroll").scrollTop = 0;
+      scroll.scrollTop = 0;
       // The same words after a failure are the same message: it may have arrived.
       if (!unsure || unsure.text !== text) unsure = { text, key: Date.now().toString(36) + Math.random().toString(36).slice(1) };
       const mine = unsure;

@@ -5,6 +5,7 @@ mod actions;
 mod console;
 mod errors;
 mod lists;
+mod own_task;
 mod shapes;
 
 use serde_json::{Value, json};

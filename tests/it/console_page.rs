@@ -1,6 +1,8 @@
 //! The web console over HTTP: its pages, who may see and press, what is live.
 
 mod access;
+mod acting;
+mod calls;
 mod parts;
 mod standing;
 

@@ -322,7 +322,7 @@ async fn reviews_are_listed_by_page() {
             user: Some("ou_1".to_owned()),
             turn: Some(turn.id.as_str().to_owned()),
             limit: 2,
-            cursor: None,
+            ..ListQuery::default()
         };
         let mut seen = Vec::new();
         loop {

@@ -237,6 +237,7 @@ pub(crate) fn turn(lease: &Lease, name: &str, inbox_id: i64, now: Millis) -> Tur
         text: format!("do {name}"),
         request_message: Some(format!("om_{name}")),
         inbox_id,
+        event_id: Some(format!("ev_{name}")),
         status: TurnStatus::Running,
         reason: None,
         state: json!({"plan": null}).to_string(),

@@ -64,6 +64,7 @@ pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
     QuestionCard, ReactionMark, SessionStatus, StepView,
 };
+pub(crate) use painted::{first_whole_lines, preview_for_card};
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};
 pub use plan::{Complexity, LeftOut, Plan, Step, StepResult, StepStatus, Todo, TodoStatus};
 pub use policy::{

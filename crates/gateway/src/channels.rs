@@ -24,8 +24,8 @@ use countersign_agent::domain::{ChannelKind, ChatMessage, Conversation, FileRef,
 
 pub use answer::deepest_cause;
 pub use console::{
-    AskView, CallAskView, CallLine, CardPage, ConsoleChannel, PageBlock, StepLine, call_blocks, card_json, card_page, markdown_html,
-    message_id as console_message_id, message_kind, step_lines,
+    AskView, CallAskView, CallLine, CardPage, ConsoleChannel, PageBlock, Shown, StepLine, SureView, call_blocks, card_json, card_page,
+    markdown_html, message_id as console_message_id, message_kind, step_lines,
 };
 pub use file_stream::FileStream;
 pub use futures_util::future::BoxFuture;

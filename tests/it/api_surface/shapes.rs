@@ -11,8 +11,7 @@ use crate::support::world::{DIRECT, World};
 const REVIEW: &str = "approvers asked_again asks chat_id channel complexity created_at decision digest expires_at goal grants id message_id plan_version quorum replaces status steps \
                       tenant thread_id turn_id user_id votes";
 const ACTION: &str = "approvers arguments call_id channel chat_id covered_by created_at decision edited effect expires_at gate_id id justification preview quorum result status tool turn_id user_id votes";
-const TURN: &str =
-    "channel chat_id created_at error finished_at gate id reason started_at status steps_limit steps_used tenant text thread_id user_id";
+const TURN: &str = "channel chat_id created_at error event_id finished_at gate id reason started_at status steps_limit steps_used tenant text thread_id user_id";
 const DETAILS: &str = "answer budget capsule open_steps pauses plan todos todos_revision";
 const EVENT: &str = "at chat_id data id iteration phase seq summary turn_id type";
 
@@ -233,7 +232,7 @@ fn data(kind: &str) -> &'static str {
         "tool_finished" => "call_id ok seconds",
         "action_proposed" => "action_id",
         "action_status" => "action_id status",
-        "turn_paused" => "gate pending_action_count steps_used steps_remaining",
+        "turn_paused" => "gate gate_id pending_action_count steps_used steps_remaining",
         "decision" => "gate_id kind by approvers through_api",
         "turn_resumed" => "resumed_reason steps_remaining",
         other => panic!("an event of type {other}"),

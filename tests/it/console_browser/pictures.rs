@@ -72,7 +72,17 @@ fn text(page: &str) -> String {
             lines.push(words.trim().replace(|c: char| is_moment && c.is_ascii_digit(), "#"));
         }
     }
-    let text = lines.join("\n").replace("&#x2f;", "/");
+    let mut text = lines.join("\n");
+    for (escaped, shown) in [
+        ("&#x2f;", "/"),
+        ("&quot;", "\""),
+        ("&#x27;", "'"),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&amp;", "&"),
+    ] {
+        text = text.replace(escaped, shown);
+    }
     text.replace(env!("CARGO_PKG_VERSION"), "VERSION") + "\n"
 }
 
@@ -91,9 +101,9 @@ async fn the_pictures_are_of_today() {
         );
         world.end().await;
     }
-    let page = "<link rel=\"stylesheet\" href=\"/s/a.css\"><title>no</title><p class=\"a\">one <b>two</b> <time datetime=\"x\">21:30</time> by L \
+    let page = "<link rel=\"stylesheet\" href=\"/s/a.css\"><title>no</title><p class=\"a\">one <b>two</b> <time datetime=\"x\">21:30</time> by &quot;L&quot; \
                 2026-12-01 21:30 UTC</p>";
-    assert_eq!(text(page), "/s/a.css\none\ntwo\nby L ####-##-## ##:## UTC\n");
+    assert_eq!(text(page), "/s/a.css\none\ntwo\nby \"L\" ####-##-## ##:## UTC\n");
 }
 
 /// interface 3: the pictures themselves, narrow and wide, light and dark.

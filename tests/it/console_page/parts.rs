@@ -139,11 +139,11 @@ async fn calls_are_decided_row_by_row() {
     let page = shows(&world, "操作确认").await;
     assert_eq!(
         page.matches("name=\"call\"").count(),
-        8,
-        "two rows, each with its buttons and the form for its arguments, in the chat and in the list of what waits"
+        12,
+        "two rows, each with its buttons and two forms for its arguments, in the chat and in the list of what waits"
     );
     assert!(
-        page.contains("改动预览") && page.contains("+++ a.md\n@@ -0,0 +1 @@\n+内容 a.md"),
+        page.contains("改动预览") && page.contains("<span class=\"at\">@@ -0,0 +1 @@</span>\n<span class=\"new\">+内容 a.md</span>"),
         "{page}"
     );
     let named = |name: &str| rows.iter().find(|row| row["arguments"]["path"] == name).unwrap().clone();
@@ -212,6 +212,10 @@ async fn arguments_are_edited_on_the_page() {
     assert_eq!((world.file("b.md").as_deref(), world.file("a.md")), (Some("人的话"), None));
     let record = get(&world, &format!("/console/turn/{}", turn["id"].as_str().unwrap())).await.text;
     assert!(record.contains("批准时修改了参数") && record.contains("b.md"), "{record}");
+    assert!(
+        record.contains("林晓 修改了 write_file 的参数，原来是：{") && record.contains("a.md"),
+        "{record}"
+    );
     world.end().await;
 }
 
@@ -236,8 +240,14 @@ async fn nothing_destructive_goes_by_one_press() {
     let page = shows(&world, "操作确认").await;
     let (_, list) = page.split_once("id=\"part-waiting\"").unwrap();
     assert!(
-        list.contains("value=\"approve\" data-sure=\"执行这个高风险操作？\">全部批准"),
+        list.contains("<summary class=\"button danger\"><span>全部批准</span>") && !list.contains("value=\"approve\">批准</button><button"),
         "{list}"
+    );
+    let (_, question) = list.split_once("<span>全部批准</span>").unwrap();
+    let (question, _) = question.split_once("</details>").unwrap();
+    assert!(
+        question.contains("执行这个高风险操作？") && question.contains("value=\"approve\">全部批准</button>"),
+        "the button that counts stands behind the question: {question}"
     );
     assert!(page.contains("rm \u{fffd}txt.a") && !page.contains('\u{202e}'), "{page}");
     let turn = world.api.turn_in("demo", "paused").await;
@@ -351,6 +361,8 @@ async fn both_languages_are_complete() {
         let settings = [("CHANNELS__CONSOLE__LOCALE", locale), ("CHANNELS__LARK__ENABLED", "false")];
         let world = World::start(&settings, in_order(answers)).await;
         let empty = get(&world, "/console/").await.text;
+        let database = if english { "<dt>Database</dt>" } else { "<dt>数据库</dt>" };
+        assert!(empty.contains(database) && !empty.contains("<dt>ledger"), "{empty}");
         say(&world, "demo", "lin", "Tidy up").await;
         let review = world.api.review_in("demo").await;
         let full = shows(&world, title).await;

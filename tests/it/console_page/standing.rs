@@ -31,8 +31,15 @@ async fn a_call_is_allowed_and_taken_back_on_the_page() {
         list["items"].as_array().unwrap().first().cloned()
     })
     .await;
-    let page = shows(&world, "以后不再问</button>").await;
-    assert!(page.contains("value=\"approve_always\"") && page.contains("30 天内"), "{page}");
+    let page = shows(
+        &world,
+        "<summary class=\"button plain\"><span>以后不再问</span><span>返回</span></summary>",
+    )
+    .await;
+    assert!(
+        page.contains("value=\"approve_always\">允许</button>") && page.contains("30 天内"),
+        "{page}"
+    );
     let foreign = press(&world, "zhao", ("call", &row), "approve_always", "").await;
     assert_eq!(foreign.status, 403, "{foreign:?}");
     let done = press(&world, "lin", ("call", &row), "approve_always", "").await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{APPROVERS, EMPTY, ON, drawn_after, opened, opening};
+use crate::console_page::form;
 use crate::support::fake_model::{Gate, Script, say};
 use crate::support::scripts::{gated, in_order, reporter, writes};
 use crate::support::world::{GROUP, To, World};
@@ -136,6 +137,29 @@ async fn a_persons_own_tasks_are_listed() {
     assert!(!opened(&world, ON.user("u2")).await.words().contains("慢任务"));
     gate.open();
     world.hears(c, "也做完了").await;
+    world.end().await;
+}
+
+/// reach §3: a plan that is asked for again and waits its turn is listed by its request.
+#[tokio::test]
+async fn a_task_that_is_asked_for_again_is_listed() {
+    let (c, u1) = (ON.chat("c1"), ON.user("u1"));
+    let world = World::frozen_on(ON, &[], reporter).await;
+    world.say(u1, c, "整理笔记", GROUP).await;
+    world.plan_card(c).await;
+    let review = world.api.review_in(c).await["id"].as_str().unwrap().to_owned();
+    world.clock.advance(Duration::from_secs(61 * 60));
+    world.hears(c, "等待超时").await;
+    let gate = Gate::new();
+    world.model.script("慢任务", Script::new().then(gated(&gate, say("做完了"))));
+    world.say(u1, c, "慢任务", GROUP).await;
+    gate.reached().await;
+    let press = [("review", review.as_str()), ("decision", "ask_again")];
+    let pressed = form(&world, "/console/decide", &press, &[("sec-fetch-site", "same-origin")]).await;
+    assert_eq!(pressed.status, 303, "{pressed:?}");
+    let words = opened(&world, u1).await.words();
+    assert!(words.contains(&format!("整理笔记 · 排队中 · #{c}")), "{words}");
+    gate.open();
     world.end().await;
 }
 

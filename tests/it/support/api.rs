@@ -31,10 +31,17 @@ pub struct Api {
 
 impl Api {
     pub fn new(base: &str) -> Self {
+        Self::with_headers(base, HeaderMap::new())
+    }
+
+    /// Reads our words in Chinese, as most people of the tests do.
+    fn with_headers(base: &str, mut headers: HeaderMap) -> Self {
+        headers.insert("accept-language", "zh-CN".parse().unwrap());
         let http = countersign_agent::tls::http_client()
             .no_proxy()
             .timeout(PATIENCE)
             .redirect(reqwest::redirect::Policy::none())
+            .default_headers(headers)
             .build()
             .unwrap();
         Self {
@@ -56,17 +63,7 @@ impl Api {
     pub fn with_token(&self, token: &str) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
-        let http = countersign_agent::tls::http_client()
-            .no_proxy()
-            .timeout(PATIENCE)
-            .redirect(reqwest::redirect::Policy::none())
-            .default_headers(headers)
-            .build()
-            .unwrap();
-        Self {
-            http,
-            base: self.base.clone(),
-        }
+        Self::with_headers(&self.base, headers)
     }
 
     /// Where `path` is.

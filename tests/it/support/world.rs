@@ -446,6 +446,11 @@ impl World {
         .await
     }
 
+    /// Puts a file into the workspace.
+    pub fn put(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.path().join("workspace").join(name), text).unwrap();
+    }
+
     /// A file of the workspace.
     pub fn file(&self, name: &str) -> Option<String> {
         std::fs::read_to_string(self.folder.path().join("workspace").join(name)).ok()

@@ -254,8 +254,7 @@ async fn stop_without_a_turn() {
         marks.iter().any(|(_, mark)| *mark == Outbound::Reaction(ReactionMark::Failed)),
         "{marks:?}"
     );
-    let stopped =
-        |sent: &Sent| matches!(&sent.op, OutboxOp::Post { content: Outbound::Notice(Notice::Stopped { done, .. }), .. } if done.is_empty());
+    let stopped = |sent: &Sent| matches!(&sent.op, OutboxOp::Post { content: Outbound::Notice(Notice::Stopped { goal, done, .. }), .. } if goal == "写周报" && done.is_empty());
     assert!(sent.iter().any(stopped), "{sent:?}");
     assert_eq!(world.queue("u1", "").await, Vec::<String>::new());
 }

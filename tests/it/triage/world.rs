@@ -161,6 +161,7 @@ impl World {
             text: message.addressed(BOT).task().to_owned(),
             request_message: message.message_id.clone(),
             inbox_id: task.id,
+            event_id: Some(task.inbound.event_key.clone()),
             status: TurnStatus::Running,
             reason: None,
             state: String::from("null"),

@@ -110,7 +110,7 @@ pub struct Action {
     pub edited: Option<CallEdit>,
     /// One line for people: what this call does.
     pub justification: String,
-    /// What the call would change, as its tool foresaw it when people were asked, capped; none for a granted call.
+    /// What the call would change, as its tool foresaw it when people were asked, at most 256 KiB; none for a granted call.
     pub preview: Option<String>,
     /// Different people needed to approve it; its gate may ask for more. 0 in older rows.
     #[serde(default)]

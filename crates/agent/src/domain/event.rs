@@ -151,6 +151,9 @@ pub enum Event {
     /// The turn waits for a person.
     TurnPaused {
         gate: GateKind,
+        /// That gate. `None` in events of earlier versions.
+        #[serde(default)]
+        gate_id: Option<GateId>,
         pending_action_count: usize,
         steps_used: u64,
         steps_remaining: u64,

@@ -4,6 +4,8 @@ use super::{Action, ActionView, CardCopy, CardState, Gate, GateId, Outbound};
 
 /// Lines of a tool's output that a settled approval card shows; the API has all of it.
 const SHOWN_OUTPUT_LINES: usize = 10;
+/// Bytes of a preview on a card; the console and the API have all of it.
+const CARD_PREVIEW: usize = 4 * 1024;
 
 impl Outbound {
     /// This card in another state; rows of an approval card stand as `rows` do now, with the first lines of
@@ -94,9 +96,25 @@ impl ActionView {
         self.arguments = whole.chars().take(room).collect();
         self.hidden = u64::try_from(whole.chars().count().saturating_sub(room)).unwrap_or(u64::MAX);
         self.justification.clone_from(&row.justification);
-        self.preview.clone_from(&row.preview);
+        self.preview = row.preview.as_deref().map(preview_for_card);
         self.edited = true;
     }
+}
+
+/// As much of a call's preview as a card shows.
+pub(crate) fn preview_for_card(text: &str) -> String {
+    first_whole_lines(text, CARD_PREVIEW)
+}
+
+/// At most `most` bytes, whole lines where there are any, and what is missing is told.
+pub(crate) fn first_whole_lines(text: &str, most: usize) -> String {
+    let text = text.trim_end();
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let head = &text[..text.floor_char_boundary(most)];
+    let head = head.rsplit_once('\n').map_or(head, |(lines, _)| lines);
+    format!("{head}\n[cut: {} more bytes]", text.len() - head.len())
 }
 
 fn first_lines(text: &str) -> String {
@@ -106,4 +124,22 @@ fn first_lines(text: &str) -> String {
         shown.push("…");
     }
     shown.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CARD_PREVIEW, preview_for_card};
+
+    /// S4-12: a long preview keeps its first whole lines and says how much is missing; one endless line is cut inside.
+    #[test]
+    fn long_previews_are_cut_and_say_so() {
+        assert_eq!(preview_for_card("+a\n+b\n"), "+a\n+b");
+        let lines = "+一行很长的文字\n".repeat(1000);
+        let shown = preview_for_card(&lines);
+        let (kept, told) = shown.rsplit_once('\n').unwrap();
+        assert!(shown.len() < CARD_PREVIEW + 40 && kept.ends_with("文字"), "{shown}");
+        assert_eq!(told, format!("[cut: {} more bytes]", lines.trim_end().len() - kept.len()));
+        let endless = preview_for_card(&"字".repeat(10_000));
+        assert!(endless.starts_with("字字") && endless.ends_with(" more bytes]") && endless.len() < CARD_PREVIEW + 40);
+    }
 }

@@ -10,12 +10,12 @@ use futures_util::future::join_all;
 use serde_json::Value;
 
 use super::drive::Engine;
-use crate::domain::{ActionView, Outbound, ToolCall};
+use crate::domain::{ActionView, Outbound, ToolCall, first_whole_lines, preview_for_card};
 use crate::reducer::{Effect, OpenCall, TurnState};
 use crate::tools::AS_ASKED;
 
-/// Bytes of a preview.
-const PREVIEW_CAP: usize = 4 * 1024;
+/// Bytes of a preview that is kept with its call. The card has its first lines.
+const WHOLE_CAP: usize = 256 * 1024;
 /// A tool that takes longer to look gives no preview: a card must not wait for a slow disk.
 const TIME_LIMIT: Duration = Duration::from_secs(2);
 /// In the place of what a slow tool compares with. Once it can be read, the call asks again.
@@ -41,7 +41,11 @@ impl Engine {
                         open.base = base;
                     }
                 }
-                foreseen.extend(card.actions.iter().map(|row| (row.id.clone(), row.preview.clone())));
+                for row in &mut card.actions {
+                    let whole = row.preview.take();
+                    row.preview = whole.as_deref().map(preview_for_card);
+                    foreseen.push((row.id.clone(), whole));
+                }
             }
         }
         for effect in effects {
@@ -72,7 +76,7 @@ impl Engine {
         let base = self.base(tool, arguments).await;
         let Some(tool) = self.tools.get(tool) else { return (base, None) };
         let looked = tokio::time::timeout(TIME_LIMIT, tool.preview(arguments)).await;
-        (base, looked.ok().flatten().map(|text| cut(&text)))
+        (base, looked.ok().flatten().map(|text| first_whole_lines(&text, WHOLE_CAP)))
     }
 
     /// The arguments of a call with paths as they are behind links, if that is another thing. A tool that does not say so in time is given the
@@ -114,22 +118,11 @@ fn differs(base: Option<&str>, now: Option<&str>) -> bool {
     now != base && now != Some(AS_ASKED)
 }
 
-/// At most [`PREVIEW_CAP`] bytes, whole lines where there are any, and what is missing is told.
-fn cut(text: &str) -> String {
-    let text = text.trim_end();
-    if text.len() <= PREVIEW_CAP {
-        return text.to_owned();
-    }
-    let head = &text[..text.floor_char_boundary(PREVIEW_CAP)];
-    let head = head.rsplit_once('\n').map_or(head, |(lines, _)| lines);
-    format!("{head}\n[cut: {} more bytes]", text.len() - head.len())
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::pending;
 
-    use super::{AS_ASKED, PREVIEW_CAP, UNREAD, cut, differs, in_time};
+    use super::{AS_ASKED, UNREAD, differs, in_time};
 
     /// interface: a thing that could not be read in time, at the card or at the sending, is not the thing that was approved; as long as it
     /// cannot be read at all, the person knows as much as the card said.
@@ -140,18 +133,5 @@ mod tests {
         let unread = unread.as_deref();
         assert!(differs(unread, Some("a")) && differs(Some("a"), unread) && differs(Some("a"), None));
         assert!(!differs(unread, unread) && !differs(Some("a"), Some("a")) && !differs(Some("a"), Some(AS_ASKED)));
-    }
-
-    /// S4-12: a long preview keeps its first whole lines and says how much is missing; one endless line is cut inside.
-    #[test]
-    fn long_previews_are_cut_and_say_so() {
-        assert_eq!(cut("+a\n+b\n"), "+a\n+b");
-        let lines = "+一行很长的文字\n".repeat(1000);
-        let shown = cut(&lines);
-        let (kept, told) = shown.rsplit_once('\n').unwrap();
-        assert!(shown.len() < PREVIEW_CAP + 40 && kept.ends_with("文字"), "{shown}");
-        assert_eq!(told, format!("[cut: {} more bytes]", lines.trim_end().len() - kept.len()));
-        let endless = cut(&"字".repeat(10_000));
-        assert!(endless.starts_with("字字") && endless.ends_with(" more bytes]") && endless.len() < PREVIEW_CAP + 40);
     }
 }

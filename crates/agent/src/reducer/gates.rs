@@ -70,6 +70,7 @@ impl Reducer<'_> {
         let steps = self.turn.state.budget.steps;
         let event = Event::TurnPaused {
             gate,
+            gate_id: self.turn.state.gate.as_ref().map(|gate| gate.id.clone()),
             pending_action_count,
             steps_used: steps.used,
             steps_remaining: steps.limit.saturating_sub(steps.used),

@@ -165,14 +165,11 @@ impl<'a> Reducer<'a> {
             ..Message::text(Role::Assistant, plain(text))
         });
         if !text.is_empty() {
-            let first = text
-                .split_inclusive(['.', '!', '?', '。', '！', '？', '\n'])
-                .find(|part| !part.trim().is_empty());
             let event = Event::AssistantText {
                 text: text.to_owned(),
                 step_id: plan_mode::scope(&self.turn.state).map(str::to_owned),
             };
-            self.emit(event, first.unwrap_or(text));
+            self.emit(event, first_sentence(text));
         }
     }
 
@@ -223,6 +220,18 @@ impl<'a> Reducer<'a> {
             self.out.push(Effect::Progress);
         }
     }
+}
+
+/// A dot inside a word, as in the name of a file, ends no sentence.
+fn first_sentence(text: &str) -> &str {
+    let text = text.trim_start();
+    let ends = |(at, mark): &(usize, char)| match mark {
+        '。' | '！' | '？' | '\n' => true,
+        '.' | '!' | '?' => text[at + 1..].chars().next().is_none_or(char::is_whitespace),
+        _ => false,
+    };
+    let end = text.char_indices().find(ends);
+    end.map_or(text, |(at, mark)| &text[..at + mark.len_utf8()])
 }
 
 /// Arguments for the log: the same JSON, its strings without anything that reads as ours.

@@ -201,6 +201,14 @@ fn a_missing_word_is_found_at_start() {
     );
 }
 
+/// design: a page is tried with those that it includes: a text that one language lacks is found there, and nothing else is wrong with it.
+#[test]
+fn included_pages_are_tried_too() {
+    let outer = ("console/outer.html", "{% include \"console/page.html\" %}");
+    assert!(build(&[outer, PAGE, BYE[0], BYE[1]], &[]).is_ok());
+    assert!(build(&[outer, PAGE, BYE[1]], &[]).unwrap_err().contains("outer.html"));
+}
+
 /// interface 2: the console's pages and files may be overridden; the address of a file follows its text.
 #[test]
 fn pages_and_files_are_overridden() {

@@ -1,5 +1,6 @@
 //! Finding out at start what would go wrong at run time: syntax, unknown variables, filters and includes.
 
+use std::error::Error as _;
 use std::sync::Arc;
 
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
@@ -43,21 +44,20 @@ pub(super) fn lenient(env: &Environment<'static>) -> Environment<'static> {
 /// Only what no value could mend is a problem.
 pub(super) fn render(lenient: &Environment<'static>, name: &str, piece: &Piece, problems: &mut Vec<String>) {
     let Ok(template) = lenient.get_template(name) else { return };
-    let hopeless = |error: &Error| {
-        matches!(
-            error.kind(),
-            ErrorKind::UnknownFilter
-                | ErrorKind::UnknownTest
-                | ErrorKind::UnknownFunction
-                | ErrorKind::TemplateNotFound
-                | ErrorKind::BadInclude
-        )
-    };
     let failure = [Value::from_object(Anything), Value::UNDEFINED]
         .into_iter()
-        .find_map(|values| template.render(values).err().filter(hopeless));
+        .find_map(|values| template.render(values).err().filter(is_hopeless));
     if let Some(error) = failure {
         problems.push(told(name, piece, &error));
+    }
+}
+
+/// Can no value mend it? Of an include, what failed inside says so.
+fn is_hopeless(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction | ErrorKind::TemplateNotFound => true,
+        ErrorKind::BadInclude => error.source().and_then(|inner| inner.downcast_ref()).is_some_and(is_hopeless),
+        _ => false,
     }
 }
 

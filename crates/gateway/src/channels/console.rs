@@ -2,6 +2,7 @@
 
 mod card;
 mod markdown;
+mod shown;
 mod view;
 
 use countersign_agent::domain::{ChannelKind, ChatMessage, FileRef, Outbound, OutboxOp};
@@ -10,7 +11,8 @@ use serde_json::Value;
 use super::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
 
 pub use card::{call_blocks, card_page, markdown_html, step_lines};
-pub use view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine};
+pub use shown::Shown;
+pub use view::{AskView, CallAskView, CallLine, CardPage, PageBlock, StepLine, SureView};
 
 /// Takes every delivery at once; messages are read back through `GET /api/v1/messages`.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,8 @@ mod audience;
 use serde_json::{Value, json};
 
 use countersign_agent::domain::{
-    ActionView, Answer, ApprovalCard, Approver, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Limit, Locale,
-    Millis, Notice, PlanCard, PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason, UndoneCount,
+    Answer, ApprovalCard, Approver, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Limit, Locale, Millis, Notice,
+    PlanCard, PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason, UndoneCount,
 };
 use countersign_agent::template::Templates;
 
@@ -33,7 +33,8 @@ pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> St
         Notice::Expired { goal, .. } | Notice::ReviewExpired { goal, .. } => values["goal"] = json!(one_line(goal, 200)),
         Notice::WhichOne { goals } => values["goals"] = lines(goals),
         Notice::Stopped { goal, done, next } => {
-            values["goal"] = json!(one_line(goal, 200));
+            // Our sentence ends it.
+            values["goal"] = json!(one_line(goal, 200).trim_end_matches(['.', '。', ' ']));
             values["done"] = lines(done);
             values["next"] = json!(next.as_deref().map(|next| one_line(next, 200)));
         }
@@ -336,11 +337,11 @@ pub(super) fn prompt_key(card: &ApprovalCard) -> &'static str {
 }
 
 /// The key of what is asked before a row's consent counts. `None` when nothing is asked.
-pub(super) fn sure_key(row: &ActionView) -> Option<&'static str> {
-    if row.hidden > 0 {
+pub(super) fn sure_key(effect: EffectClass, is_cut: bool) -> Option<&'static str> {
+    if is_cut {
         return Some("approval.hidden");
     }
-    (row.effect == EffectClass::Destructive).then_some("approval.danger")
+    (effect == EffectClass::Destructive).then_some("approval.danger")
 }
 
 /// The key of the label before the words of a decision.

@@ -3,8 +3,8 @@
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::{Act, Actor, BadChoice, Refusal, Right, kept_steps};
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, GateId, GateKind, Millis, Notice, Outbound,
-    StepView, TurnId, TurnReason, Via, console_person,
+    Action, ActionId, ActionStatus, Approver, CallDraft, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Notice,
+    Outbound, StepView, TurnId, TurnReason, Via, console_person,
 };
 use serde_json::json;
 
@@ -150,6 +150,17 @@ impl Conversations {
     /// When the ledger cannot be read.
     pub async fn open_card(&self, session: &mut Read, record: &GateRecord, rows: &[Action]) -> Result<Outbound, StoreError> {
         paint::open(session, record, rows, &self.rights(&record.gate.conversation), self.clock.now()).await
+    }
+
+    /// Who may decide this open gate, told to `user` who may do nothing at it. `None` means that they may, or that nobody knows.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub async fn bystander(&self, session: &mut Read, gate: &Gate, user: &str) -> Result<Option<Notice>, StoreError> {
+        let rights = self.rights_of(session, &gate.conversation, user).await?;
+        // Who may approve may also refuse.
+        let may = rights.may(user, &Act::Cancel, gate);
+        Ok(matches!(may, Right::No).then(|| rights.not_entitled(gate, None)))
     }
 
     /// Approves or rejects one action. `gate`: the question that is answered. It must be named once the outcome of the call was

@@ -1,7 +1,7 @@
 //! What waits for one person in all chats of an organisation: read from the ledger, by the rights of this moment. Nothing is stored.
 
 use countersign_agent::domain::handshake::Right;
-use countersign_agent::domain::{Conversation, Gate, GateKind, Inbound, InboundBody, Millis, Notice, Outbound, UndoneCount};
+use countersign_agent::domain::{Conversation, Gate, GateKind, Inbound, Millis, Notice, Outbound, UndoneCount};
 
 use crate::lanes::undone_of;
 use crate::store::{GateRecord, Read, StoreError};
@@ -145,11 +145,8 @@ async fn tasks(session: &mut Read, place: &Conversation, user: &str, now: Millis
         });
     }
     for row in session.queued_of(place, user, TASKS).await? {
-        let InboundBody::Message(message) = &row.inbound.body else {
-            continue;
-        };
         tasks.push(OwnTask {
-            goal: paint::brief(&message.unaddressed("").text),
+            goal: paint::brief(&session.asked(&row).await?),
             place: row.inbound.conversation,
             state: "queued",
             undone: Vec::new(),

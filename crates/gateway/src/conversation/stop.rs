@@ -37,21 +37,25 @@ pub(super) async fn stop(
     }
     let dropped = match turns.is_empty() {
         true => drop_queued(session, &context.lane, row, "stopped").await?,
-        false => 0,
+        false => Vec::new(),
     };
-    match (turns.is_empty(), dropped) {
+    match (turns.is_empty(), dropped.as_slice()) {
         // The turn itself says what was done when it stops.
         (false, _) => say::mark_seen(session, row, false).await,
-        (true, 0) if others.is_empty() => say::tell_seldom(session, row, Notice::NothingToStop {}, actor.now).await,
-        (true, 0) => {
+        (true, []) if others.is_empty() => say::tell_seldom(session, row, Notice::NothingToStop {}, actor.now).await,
+        (true, []) => {
             let goals = others.iter().map(goal).collect();
             say::tell_seldom(session, row, Notice::WhichOne { goals }, actor.now).await
+        }
+        (true, [only]) => {
+            let asked = session.asked(only).await?;
+            say::tell(session, row, stopped(paint::brief(&asked))).await
         }
         (true, _) => say::tell(session, row, stopped(String::new())).await,
     }
 }
 
-/// A task that had not begun is dropped.
+/// Tasks that had not begun are dropped; of one, its goal is named.
 pub(super) fn stopped(goal: String) -> Notice {
     Notice::Stopped {
         goal,
@@ -106,13 +110,13 @@ pub(super) async fn open_gate(session: &mut Read, turn: &TurnRow) -> Result<Opti
     Ok(gate.filter(|gate| gate.turn_id == turn.id))
 }
 
-/// Drops the tasks of `lane` that came before `row`, and marks each of them as not done; gives how many.
-async fn drop_queued(session: &mut Tx, lane: &LaneId, row: &InboxRow, outcome: &str) -> Result<usize, StoreError> {
-    let mut dropped = 0;
+/// Drops the tasks of `lane` that came before `row`, and marks each of them as not done; gives them.
+async fn drop_queued(session: &mut Tx, lane: &LaneId, row: &InboxRow, outcome: &str) -> Result<Vec<InboxRow>, StoreError> {
+    let mut dropped = Vec::new();
     for task in session.queued(lane).await? {
         if task.id < row.id && session.finish_task(task.id, outcome).await? {
             say::mark_dropped(session, &task).await?;
-            dropped += 1;
+            dropped.push(task);
         }
     }
     Ok(dropped)

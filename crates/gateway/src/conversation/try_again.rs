@@ -119,11 +119,31 @@ impl Conversations {
         }))
     }
 
-    /// Has a turn that ended because the model's server was away gone on with; gives the new turn, which begins when its lane comes to it.
+    /// Has a turn that ended because the model's server was away gone on with; gives what the one who asks is told.
+    ///
+    /// # Errors
+    /// [`DecideError::NotFound`], and when the ledger could not do it.
+    pub async fn told_to_try_again(&self, id: &TurnId, user: &str, principal: &str) -> Result<Notice, DecideError> {
+        let asked = self.asked_to_try_again(id, user, principal).await?;
+        Ok(asked.map_or_else(|notice| notice, |retry| Notice::TryingAgain { before: retry.before }))
+    }
+
+    /// The same; gives the new turn, which begins when its lane comes to it.
     ///
     /// # Errors
     /// As for [`Conversations::decide_review`]; [`DecideError::NotAgain`] when nothing can be gone on with.
     pub async fn try_again(&self, id: &TurnId, user: &str, principal: &str) -> Result<TurnId, DecideError> {
+        let asked = self.asked_to_try_again(id, user, principal).await?;
+        asked.map(|retry| retry.turn).map_err(|notice| match notice {
+            Notice::NotEntitled { .. } => DecideError::Forbidden,
+            Notice::GroupUnknown { groups } => DecideError::GroupUnknown(groups),
+            Notice::TriedBefore {} => DecideError::NotAgain("it was tried again before"),
+            Notice::QueueFull { .. } => DecideError::NotAgain("too many tasks of this person wait in this chat"),
+            _ => DecideError::NotAgain("only a turn that ended because the model's server was away is tried again, within 24 hours"),
+        })
+    }
+
+    async fn asked_to_try_again(&self, id: &TurnId, user: &str, principal: &str) -> Result<Result<Retry, Notice>, DecideError> {
         let mut tx = self.begin_at(id).await?;
         let turn = tx.turn(id).await?.ok_or(DecideError::NotFound)?;
         let actor = self.api_actor(turn.conversation.channel, user, principal);
@@ -133,12 +153,6 @@ impl Conversations {
         let asked = try_again(&mut tx, &turn, &actor, &rights).await?;
         // A refusal is in the trail, too.
         tx.commit().await?;
-        asked.map(|retry| retry.turn).map_err(|notice| match notice {
-            Notice::NotEntitled { .. } => DecideError::Forbidden,
-            Notice::GroupUnknown { groups } => DecideError::GroupUnknown(groups),
-            Notice::TriedBefore {} => DecideError::NotAgain("it was tried again before"),
-            Notice::QueueFull { .. } => DecideError::NotAgain("too many tasks of this person wait in this chat"),
-            _ => DecideError::NotAgain("only a turn that ended because the model's server was away is tried again, within 24 hours"),
-        })
+        Ok(asked)
     }
 }

@@ -4,6 +4,7 @@ pub(super) mod actions;
 pub(super) mod feedback;
 pub(super) mod grants;
 pub(super) mod messages;
+pub(super) mod queue;
 pub(super) mod reviews;
 pub(super) mod servers;
 pub(super) mod socket;
@@ -16,7 +17,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use countersign_agent::domain::visible;
+use countersign_agent::domain::{Locale, visible};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -26,7 +27,7 @@ use subtle::ConstantTimeEq;
 pub(super) use self::socket::Sockets;
 
 use super::body::{read_body, require_json};
-use super::console::{foreign_origin, local_host};
+use super::console::{accepted_locale, foreign_origin, local_host};
 use super::error::ApiError;
 use super::state::Gateway;
 use crate::store::{Cursor, ListQuery, Page};
@@ -122,7 +123,7 @@ fn limit(text: Option<&str>, default: i64) -> Result<i64, ApiError> {
 }
 
 /// `?cursor=`, the `next` of an earlier page.
-fn cursor(text: Option<&str>) -> Result<Option<Cursor>, ApiError> {
+pub(super) fn cursor(text: Option<&str>) -> Result<Option<Cursor>, ApiError> {
     let cursor = text.map(str::parse::<Cursor>).transpose();
     cursor.map_err(|_| ApiError::bad_request("cursor must be the next of an earlier page"))
 }
@@ -166,6 +167,17 @@ pub(super) struct ListParams {
     cursor: Option<String>,
 }
 
+/// The language of our words in the API. They are for programs: what a channel is set to is for its people.
+pub(super) struct ApiLocale(pub(super) Locale);
+
+impl<S: Send + Sync> FromRequestParts<S> for ApiLocale {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self(accepted_locale(&parts.headers).unwrap_or(Locale::EnUs)))
+    }
+}
+
 impl ListParams {
     /// `statuses` are the values that `?status=` may take, beside `all`.
     fn query(self, statuses: &[&str], default: Option<&str>) -> Result<ListQuery, ApiError> {
@@ -187,6 +199,7 @@ impl ListParams {
             turn: self.turn,
             limit,
             cursor,
+            ..ListQuery::default()
         })
     }
 }
@@ -197,7 +210,7 @@ pub(super) fn principal(gateway: &Gateway) -> String {
 }
 
 /// `next` of a page.
-fn next(cursor: Option<&Cursor>) -> Option<String> {
+pub(super) fn next(cursor: Option<&Cursor>) -> Option<String> {
     cursor.map(ToString::to_string)
 }
 

@@ -7,9 +7,11 @@ mod act;
 mod assets;
 mod grants;
 mod guard;
+mod list;
 mod live;
 mod locale;
 mod login;
+mod outcome;
 mod page;
 mod people;
 mod record;
@@ -29,6 +31,7 @@ use super::state::Gateway;
 
 pub(super) use guard::{foreign_origin, headers, local_host};
 pub(super) use live::Readers;
+pub(super) use locale::accepted_locale;
 
 /// `/` and everything under `/console/`.
 pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {
@@ -38,6 +41,7 @@ pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {
         .route("/console/", get(page::show))
         .route("/console/live", get(live::live))
         .route("/console/turn/{id}", get(record::show))
+        .route("/console/tasks", get(list::show))
         .route("/console/rules", get(rules::show).post(rules::test))
         .route("/console/grants", get(grants::show).post(grants::revoke))
         .route("/console/say", post(act::say))
@@ -97,6 +101,14 @@ impl Form {
             .iter()
             .filter(|(field, _)| field == name)
             .map(|(_, value)| value.clone())
+            .collect()
+    }
+
+    /// The fields whose name begins with `prefix`, by the rest of it.
+    fn behind(&self, prefix: &str) -> Vec<(&str, &str)> {
+        let fields = self.0.iter();
+        fields
+            .filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
             .collect()
     }
 

@@ -10,7 +10,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tracing::error;
 
-use super::api::{actions, auth, feedback, grants, messages, reviews, servers, socket, turns};
+use super::api::{actions, auth, feedback, grants, messages, queue, reviews, servers, socket, turns};
 use super::console;
 use super::error::ApiError;
 use super::health::{healthz, readyz};
@@ -66,6 +66,7 @@ fn surface(gateway: &Gateway) -> Router<Gateway> {
         .route("/grants", get(grants::list))
         .route("/grants/{id}", delete(grants::revoke))
         .route("/feedback", get(feedback::list))
+        .route("/queue", get(queue::list))
         .route("/turns", get(turns::list))
         .route("/turns/{id}", get(turns::one))
         .route("/turns/{id}/messages", get(turns::messages))

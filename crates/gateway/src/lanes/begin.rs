@@ -261,7 +261,9 @@ fn first_row(lease: &Lease, task: &InboxRow, turn: &Turn) -> Result<TurnRow, Sto
         text: turn.state.task.clone(),
         request_message: task.inbound.body.message_id().map(str::to_owned),
         inbox_id: task.id,
-        status: TurnStatus::Queued,
+        event_id: Some(task.inbound.event_key.clone()),
+        // What waits is in the inbox. A turn is worked on from its first moment.
+        status: TurnStatus::Running,
         reason: None,
         state: encode(&turn.state)?,
         messages: i64::try_from(turn.log.len()).unwrap_or(i64::MAX),

@@ -112,8 +112,8 @@ pub fn notices() -> Vec<Notice> {
         },
         Notice::Stopped {
             goal: String::new(),
-            next: None,
             done: vec![String::from("write_file report.md")],
+            next: Some(String::from("写周报")),
         },
         Notice::Greeting {},
         Notice::Welcome {},

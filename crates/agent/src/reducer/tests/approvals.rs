@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::play::{Play, ok, plan, writes};
+use super::play::{Play, ok, plan, stopped, writes};
 use crate::domain::{
-    Action, ActionStatus, ApprovalMode, CallEdit, DecisionKind, Demand, EffectClass, Event, GateKind, Notice, Outbound, ResumedReason,
-    Role, ToolResult, TurnReason, TurnStatus, Via,
+    Action, ActionStatus, ApprovalMode, CallEdit, DecisionKind, Demand, EffectClass, Event, GateKind, Outbound, ResumedReason, Role,
+    ToolResult, TurnReason, TurnStatus, Via,
 };
 use crate::reducer::calls::justification;
 use crate::reducer::{CallOutcome, Effect, Input, Next};
@@ -74,6 +74,7 @@ fn reads_run_and_writes_wait() {
             Event::TurnPaused {
                 pending_action_count: 2,
                 gate: GateKind::ToolApproval,
+                gate_id: Some(_),
                 steps_used: 1,
                 steps_remaining: 49,
             }
@@ -375,15 +376,7 @@ fn results_may_come_in_parts() {
     });
     assert_eq!(
         play.notices(),
-        [&Notice::Stopped {
-            goal: play
-                .state()
-                .plan
-                .as_ref()
-                .map_or(play.state().task.clone(), |plan| plan.goal.clone()),
-            next: None,
-            done: vec!["write_file a".into(), "write_file b (?)".into()]
-        }]
+        [&stopped(&play, vec!["write_file a".into(), "write_file b (?)".into()])]
     );
 }
 

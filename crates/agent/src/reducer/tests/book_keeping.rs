@@ -290,7 +290,7 @@ fn reasoning_shows_nowhere() {
 fn phases_are_tagged() {
     let mut play = Play::at_work();
     play.reply(
-        "The report is short. It needs more.",
+        "The report a.md is short. It needs more.",
         &[("write_todos", todos(&[("a", "pending")])), ("read_file", json!({"path": "a.md"}))],
     );
     play.tools_answer("line one\nline two");
@@ -307,7 +307,7 @@ fn phases_are_tagged() {
         (Some(Phase::Plan), "[Plan] 1 todos", 3),
         (Some(Phase::Act), "[Act] read_file a.md", 3),
         (Some(Phase::Obs), "[Obs] read_file: line one line two", 3),
-        (Some(Phase::Reflect), "[Reflect] The report is short.", 3),
+        (Some(Phase::Reflect), "[Reflect] The report a.md is short.", 3),
     ] {
         assert!(summaries.contains(&expected), "{expected:?} in {summaries:?}");
     }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::play::{Play, ok};
-use crate::domain::{ActionStatus, ApprovalCard, DecisionKind, GateKind, Notice, Outbound, Role, TurnReason};
+use super::play::{Play, ok, stopped};
+use crate::domain::{ActionStatus, ApprovalCard, DecisionKind, GateKind, Outbound, Role, TurnReason};
 use crate::reducer::{CallOutcome, Input, Next};
 
 fn write(path: &str) -> (&str, serde_json::Value) {
@@ -29,15 +29,7 @@ fn a_stop_names_what_was_sent_before_it() {
     });
     assert_eq!(
         play.notices(),
-        [&Notice::Stopped {
-            goal: play
-                .state()
-                .plan
-                .as_ref()
-                .map_or(play.state().task.clone(), |plan| plan.goal.clone()),
-            next: None,
-            done: vec!["write_file a".into(), "write_file b (?)".into()]
-        }]
+        [&stopped(&play, vec!["write_file a".into(), "write_file b (?)".into()])]
     );
     let told = play.log(Role::Tool);
     let ends = [" written", "may or may not have run", "the task ended before this was run"];

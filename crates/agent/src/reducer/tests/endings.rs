@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::pairing::assert_paired;
-use super::play::{Play, plan, three_steps};
+use super::play::{Play, plan, stopped, three_steps};
 use crate::domain::{DecisionKind, Event, Notice, Outbound, Role, StepStatus, TurnReason, TurnStatus};
 use crate::reducer::{Effect, Input, Next, memory, progress};
 
@@ -62,21 +62,12 @@ fn a_stop_is_honest() {
     play.reply("", &[("read_file", json!({"path": "a"}))])
         .feed(cancel(TurnReason::Cancelled));
     play.ended(TurnStatus::Cancelled, TurnReason::Cancelled);
-    assert_eq!(
-        play.notices(),
-        [&Notice::Stopped {
-            goal: play.state().plan.as_ref().unwrap().goal.clone(),
-            done: vec!["write_file out.md".into()],
-            next: None,
-        }]
-    );
+    assert_eq!(play.notices(), [&stopped(&play, vec!["write_file out.md".into()])]);
     assert!(play.told().contains("error: cancelled: the task ended before this was run"));
     assert_paired(&play.turn.log);
     let mut play = Play::new();
     play.feed(cancel(TurnReason::Cancelled));
-    let goal = play.state().task.clone();
-    let (done, next) = (Vec::new(), None);
-    assert_eq!(play.notices(), [&Notice::Stopped { goal, done, next }]);
+    assert_eq!(play.notices(), [&stopped(&play, Vec::new())]);
 }
 
 /// F-H8: something newer took over: nothing is said, the card is repainted.

@@ -442,3 +442,14 @@ fn stored(turn: &Turn) -> Turn {
         log: serde_json::from_str(&through(serde_json::to_value(&turn.log).unwrap())).unwrap(),
     }
 }
+
+/// What is said of a turn that was stopped: its goal, else the beginning of the request, and what was done.
+pub(super) fn stopped(play: &Play, done: Vec<String>) -> Notice {
+    let state = play.state();
+    let request = || state.task.chars().take(60).collect();
+    Notice::Stopped {
+        goal: state.plan.as_ref().map_or_else(request, |plan| plan.goal.clone()),
+        done,
+        next: None,
+    }
+}

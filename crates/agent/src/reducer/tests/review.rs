@@ -44,6 +44,7 @@ fn a_plan_waits_for_its_countersignature() {
         .unwrap();
     let expected = Event::TurnPaused {
         gate: GateKind::PlanReview,
+        gate_id: play.turn.state.gate.as_ref().map(|gate| gate.id.clone()),
         pending_action_count: 0,
         steps_used: 1,
         steps_remaining: 49,

@@ -115,9 +115,14 @@ impl Builder<'_> {
             arguments: exhibit("approval.arguments", arguments),
             output: beside("approval.output", &row.output),
             standing: self.standing(row),
-            hidden: (row.hidden > 0).then(|| self.say("approval.hidden", json!({"count": row.hidden}))),
+            hidden: self.is_cut(row).then(|| self.say("approval.hidden", json!({"count": row.hidden}))),
             ask: gate.filter(|_| row.status.waits()).map(|gate| self.call_ask(row, gate)),
         }
+    }
+
+    /// Is there more of its arguments than the reader sees?
+    fn is_cut(&self, row: &ActionView) -> bool {
+        row.hidden > 0 && !self.words.surface.shows_whole()
     }
 
     fn call_ask<'a>(&self, row: &ActionView, gate: &'a GateId) -> CallAsk<'a> {
@@ -125,7 +130,7 @@ impl Builder<'_> {
             EffectClass::Destructive => ButtonStyle::Danger,
             EffectClass::State | EffectClass::Read | EffectClass::Write => ButtonStyle::Primary,
         };
-        let sure = sure_key(row).map(|key| self.sure(key, "approval.approve"));
+        let sure = sure_key(row.effect, self.is_cut(row)).map(|key| self.sure(key, "approval.approve"));
         let reject = self.sure("approval.reject", "approval.reject");
         CallAsk {
             gate,

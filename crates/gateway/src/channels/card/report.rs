@@ -88,7 +88,7 @@ impl Builder<'_> {
             let (up, down) = (button("answer.up"), button("answer.down"));
             more.push(Part::Feedback(turn, FeedbackButtons { up, down }));
         }
-        if let Some(turn) = answer.again.as_ref().filter(|_| self.words.surface.is_chat_card()) {
+        if let Some(turn) = answer.again.as_ref().filter(|_| !self.words.surface.is_text()) {
             more.push(Part::Lines("again", vec![ours(&self.word("answer.again_hint"))]));
             more.push(Part::TryAgain(turn, self.button("answer.again", ButtonStyle::Primary, None)));
         }

@@ -114,12 +114,17 @@ impl Surface {
         }
     }
 
+    /// Is there room for a call of any length?
+    pub(super) fn shows_whole(self) -> bool {
+        self == Self::Console
+    }
+
     /// The key of how to approve calls; `with_card` is that of a card with buttons.
     pub(super) fn approval(self, with_card: &'static str) -> &'static str {
-        if self.is_text() && with_card == "approval.prompt" {
-            "plain.approval"
-        } else {
-            with_card
+        match (self, with_card) {
+            (Self::Text | Self::SlackText, "approval.prompt") => "plain.approval",
+            (Self::Console, "approval.prompt_hidden") => "console.prompt_long",
+            _ => with_card,
         }
     }
 

@@ -1,9 +1,10 @@
 //! What we say, as the console's views. What a card shows is decided in [`crate::channels::card`].
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::markdown;
-use super::view::{AlwaysView, AskView, BoxView, CallAskView, CallLine, CardPage, KeepView, PageBlock, StepLine};
+use super::shown::Shown;
+use super::view::{AlwaysView, AskView, BoxView, CallAskView, CallLine, CardPage, FieldView, KeepView, PageBlock, StepLine, SureView};
 use crate::channels::card::{self, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Surface, Tone};
 use crate::channels::wording::{clock_time, notice_people, notice_text};
 use countersign_agent::domain::{ActionStatus, ActionView, Locale, Outbound, StepStatus, StepView};
@@ -124,8 +125,15 @@ impl Encoder<'_> {
                         ..AskView::default()
                     });
                 }
+                Part::TryAgain(turn, asked) => {
+                    page.ask = Some(AskView {
+                        turn: turn.to_string(),
+                        again: asked.label.clone(),
+                        ..AskView::default()
+                    });
+                }
                 // The page has no buttons for them.
-                Part::TryAgain(..) | Part::Feedback(..) => (),
+                Part::Feedback(..) => (),
                 Part::Lines(name, lines) => self.lines(name, lines, &mut page.blocks),
                 Part::Steps(steps) => page.blocks.push(PageBlock::Steps {
                     items: step_lines(self.words.templates, self.words.locale, steps.steps, steps.marks),
@@ -159,10 +167,7 @@ impl Encoder<'_> {
                     text: self.plain(text),
                 }),
                 [Span::Block(text)] => blocks.push(prose(text)),
-                line if name == "prompt" => {
-                    let html = self.html(line);
-                    blocks.push(PageBlock::Prose { html, quiet: false });
-                }
+                line if name == "prompt" => blocks.push(PageBlock::Prompt { html: self.html(line) }),
                 line => self.quiet(line, blocks),
             }
         }
@@ -263,29 +268,55 @@ fn call(call: &Call<'_>, need: String) -> PageBlock {
         need: Some(need).filter(|need| !need.is_empty()),
         hidden: call.hidden.clone(),
         open: call.ask.is_some(),
-        preview: call.preview.clone(),
-        arguments: call.arguments.clone(),
-        output: call.output.clone(),
+        preview: call.preview.as_ref().map(Shown::of),
+        arguments: Shown::of(&call.arguments),
+        output: call.output.as_ref().map(Shown::of),
         ask: call.ask.as_ref().map(|ask| CallAskView {
             id: call.row.id.to_string(),
             gate: ask.gate.to_string(),
             ok: ask.yes.label.clone(),
             no: ask.no.label.clone(),
-            danger: ask.yes.sure.as_ref().map(|sure| sure.title.clone()),
-            always: ask.always.as_ref().map(|always| AlwaysView {
-                label: always.label.clone(),
-                sure: always.sure.as_ref().map(sure_text).unwrap_or_default(),
+            sure: ask.yes.sure.as_ref().map(sure),
+            always: ask.always.as_ref().and_then(|always| {
+                Some(AlwaysView {
+                    label: always.label.clone(),
+                    sure: sure(always.sure.as_ref()?),
+                })
             }),
-            editable: call.row.hidden == 0 && call.row.status == ActionStatus::Pending,
+            editable: call.row.status == ActionStatus::Pending,
+            fields: fields(&call.arguments.text),
         }),
     }))
 }
 
-/// The whole question: the page asks it in one dialog of words alone.
-fn sure_text(sure: &card::Sure) -> String {
-    let about = sure.about.iter().cloned();
-    let text: Vec<String> = [sure.title.clone(), sure.text.clone()].into_iter().chain(about).collect();
-    text.join("\n")
+/// The arguments of a call, one by one. A browser ends each line of a field with the same mark, so a text with others is edited as JSON.
+fn fields(arguments: &str) -> Vec<FieldView> {
+    let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else {
+        return Vec::new();
+    };
+    let fields: Option<Vec<FieldView>> = arguments
+        .into_iter()
+        .map(|(name, value)| {
+            let text = match value {
+                Value::String(text) if text.contains('\r') => return None,
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            let rows = text.lines().count().clamp(1, 12);
+            Some(FieldView { name, text, rows })
+        })
+        .collect();
+    fields.unwrap_or_default()
+}
+
+fn sure(sure: &card::Sure) -> SureView {
+    SureView {
+        title: sure.title.clone(),
+        text: sure.text.clone(),
+        about: sure.about.clone(),
+        yes: sure.yes.clone(),
+        no: sure.no.clone(),
+    }
 }
 
 fn ask(ask: &card::Ask<'_>) -> AskView {
@@ -295,13 +326,12 @@ fn ask(ask: &card::Ask<'_>) -> AskView {
     };
     if let Some([ok, no]) = &ask.buttons {
         (view.ok, view.no) = (ok.label.clone(), no.label.clone());
-        view.no_sure = no.sure.as_ref().map(|sure| sure.title.clone()).unwrap_or_default();
+        view.no_sure = no.sure.as_ref().map(sure);
     }
     if let Some(form) = &ask.form {
         (view.label, view.placeholder, view.submit) = (form.label.clone(), form.placeholder.clone(), form.submit.clone());
     }
     view.keep = ask.keep.as_ref().map(|keep| KeepView {
-        label: keep.label.clone(),
         steps: keep
             .steps
             .iter()
@@ -310,7 +340,6 @@ fn ask(ask: &card::Ask<'_>) -> AskView {
                 line: line.clone(),
             })
             .collect(),
-        submit: keep.submit.label.clone(),
     });
     view
 }

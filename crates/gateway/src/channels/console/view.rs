@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::channels::card::Exhibit;
+use super::markdown;
+use super::shown::Shown;
 use countersign_agent::domain::{ActionStatus, EffectClass};
 
 /// A message of the bot. Texts are plain and get escaped by the template, except members named `html`.
@@ -28,6 +29,34 @@ pub struct CardPage {
     pub foot: Vec<String>,
 }
 
+impl CardPage {
+    /// The gate that its buttons decide.
+    #[must_use]
+    pub fn gate(&self) -> Option<&str> {
+        let calls = self.blocks.iter().filter_map(|block| match block {
+            PageBlock::Call(call) => call.ask.as_ref(),
+            _ => None,
+        });
+        let ask = self.ask.as_ref().map(|ask| ask.id.as_str()).filter(|id| !id.is_empty());
+        ask.or_else(|| calls.map(|ask| ask.gate.as_str()).next())
+    }
+
+    /// The card as somebody sees it who may not decide here: `told` in the place of buttons.
+    pub fn without_buttons(&mut self, told: &str) {
+        self.ask = None;
+        self.blocks.retain(|block| !matches!(block, PageBlock::Prompt { .. }));
+        for block in &mut self.blocks {
+            if let PageBlock::Call(call) = block {
+                call.ask = None;
+            }
+        }
+        let mut html = String::from("<p>");
+        markdown::escape(told, &mut html);
+        html.push_str("</p>");
+        self.blocks.push(PageBlock::Prompt { html });
+    }
+}
+
 /// A part of a card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
@@ -38,6 +67,11 @@ pub enum PageBlock {
         html: String,
         /// Our own words around the matter.
         quiet: bool,
+    },
+    /// How to answer: safe HTML.
+    Prompt {
+        /// Words of ours.
+        html: String,
     },
     /// A label and a line.
     Labelled {
@@ -93,9 +127,9 @@ pub struct CallLine {
     pub(super) need: Option<String>,
     pub(super) hidden: Option<String>,
     pub(super) open: bool,
-    pub(super) preview: Option<Exhibit>,
-    pub(super) arguments: Exhibit,
-    pub(super) output: Option<Exhibit>,
+    pub(super) preview: Option<Shown>,
+    pub(super) arguments: Shown,
+    pub(super) output: Option<Shown>,
     pub(super) ask: Option<CallAskView>,
 }
 
@@ -108,32 +142,62 @@ pub struct CallAskView {
     pub(super) ok: String,
     pub(super) no: String,
     /// Asked before a destructive call.
-    pub(super) danger: Option<String>,
+    pub(super) sure: Option<SureView>,
     /// Approves it and allows it in the chat from now on.
     pub(super) always: Option<AlwaysView>,
     /// May its arguments be edited? All of them are shown, and it never ran.
     pub(super) editable: bool,
+    /// Its arguments one by one; none where a field would change them.
+    pub(super) fields: Vec<FieldView>,
+}
+
+/// An argument to edit; all of it is foreign.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct FieldView {
+    pub(super) name: String,
+    /// A text as it is, any other value as JSON.
+    pub(super) text: String,
+    /// Lines of the field.
+    pub(super) rows: usize,
 }
 
 /// The button "always here".
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct AlwaysView {
     pub(super) label: String,
-    /// Asked before it counts.
-    pub(super) sure: String,
+    pub(super) sure: SureView,
+}
+
+/// The question before a button counts; all its words are ours, but for what it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SureView {
+    /// The question.
+    pub title: String,
+    /// What it comes to.
+    pub text: String,
+    /// What it is about; foreign.
+    pub about: Option<String>,
+    /// The button that counts.
+    pub yes: String,
+    /// Takes the press back.
+    pub no: String,
 }
 
 /// The buttons of a card; an empty label: there is no such button.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AskView {
+    /// The gate.
     pub(super) id: String,
+    /// Instead of a gate: the ended task that can be gone on with.
+    pub(super) turn: String,
     pub(super) ok: String,
     pub(super) no: String,
-    pub(super) no_sure: String,
+    /// Asked before "no" counts.
+    pub(super) no_sure: Option<SureView>,
     pub(super) label: String,
     pub(super) placeholder: String,
     pub(super) submit: String,
-    /// Asks for the plan of an expired review again.
+    /// Asks for the plan of an expired review again, or has the task gone on with.
     pub(super) again: String,
     /// Leaves steps out of the plan.
     pub(super) keep: Option<KeepView>,
@@ -142,9 +206,7 @@ pub struct AskView {
 /// The boxes of the steps that may be left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct KeepView {
-    pub(super) label: String,
     pub(super) steps: Vec<BoxView>,
-    pub(super) submit: String,
 }
 
 /// A box of a step.

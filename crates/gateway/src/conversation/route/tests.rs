@@ -111,6 +111,7 @@ fn turn(gate: &Gate, status: TurnStatus) -> TurnRow {
         text: "task".to_owned(),
         request_message: gate.request_message.clone(),
         inbox_id: 1,
+        event_id: None,
         status,
         reason: None,
         state: String::from("null"),

@@ -8,7 +8,7 @@ use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, In
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MAX_TEXT, NoParams, Params, body, check_id, cursor, limit, next, views};
+use super::{ApiLocale, MAX_TEXT, NoParams, Params, body, check_id, cursor, limit, next, views};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::ChatEntry;
@@ -116,13 +116,16 @@ pub(in crate::gateway) struct SaidParams {
 }
 
 /// `GET /messages?chat=`, newest first.
-pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<SaidParams>) -> Result<Json<Value>, ApiError> {
+pub(in crate::gateway) async fn list(
+    State(gateway): State<Gateway>,
+    ApiLocale(locale): ApiLocale,
+    Params(params): Params<SaidParams>,
+) -> Result<Json<Value>, ApiError> {
     let chat = params
         .chat
         .filter(|chat| !chat.is_empty())
         .ok_or_else(|| ApiError::bad_request("name the chat: ?chat=ID"))?;
     let limit = limit(params.limit.as_deref(), 50)?;
-    let locale = gateway.settings.current().in_chat(ChannelKind::Console, &chat).locale;
     let cursor = cursor(params.cursor.as_deref())?;
     let said = gateway.ledger.read().await?.chat_entries(&chat, limit, cursor.as_ref()).await?;
     let items: Vec<Value> = said

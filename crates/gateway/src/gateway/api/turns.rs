@@ -12,13 +12,46 @@ use super::{Id, ListParams, NoParams, Params, body, check_id, limit, next, princ
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::lanes::{Details, WorkError};
-use crate::store::{Read, TurnRow};
+use crate::store::{ListQuery, Read, TurnRow};
 
-const STATUSES: &[&str] = &["queued", "running", "paused", "completed", "failed", "cancelled"];
+const STATUSES: &[&str] = &["running", "paused", "completed", "failed", "cancelled"];
+
+/// Query of the list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::gateway) struct TurnParams {
+    status: Option<String>,
+    chat: Option<String>,
+    user: Option<String>,
+    turn: Option<String>,
+    event: Option<String>,
+    limit: Option<String>,
+    cursor: Option<String>,
+}
 
 /// `GET /turns`.
-pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<ListParams>) -> Result<Json<Value>, ApiError> {
-    let query = params.query(STATUSES, None)?;
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<TurnParams>) -> Result<Json<Value>, ApiError> {
+    let TurnParams {
+        status,
+        chat,
+        user,
+        turn,
+        event,
+        limit,
+        cursor,
+    } = params;
+    let list = ListParams {
+        status,
+        chat,
+        user,
+        turn,
+        limit,
+        cursor,
+    };
+    let query = ListQuery {
+        event,
+        ..list.query(STATUSES, None)?
+    };
     let mut session = gateway.ledger.read().await?;
     let rows = session.list_turns(&query).await?;
     let mut items = Vec::with_capacity(rows.items.len());
@@ -142,7 +175,7 @@ async fn summary(session: &mut Read, row: &TurnRow, details: &Details) -> Result
         None => None,
     };
     let mut view = views::turn(row, &details.budget, gate.as_ref());
-    view["error"] = json!(details.error);
+    view["error"] = json!(details.error.as_deref().or_else(|| views::why_failed(row)));
     Ok(view)
 }
 

@@ -2,7 +2,7 @@
 
 use countersign_agent::domain::{
     API_TOKEN, Action, ActionStatus, Approvers, Budget, Complexity, CoverageKind, CoveredBy, Decision, DecisionKind, Gate, GateKind,
-    InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, Step, StepView, Vote,
+    InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, Step, StepView, TurnReason, TurnStatus, Vote,
 };
 use countersign_agent::template::Templates;
 use serde_json::{Value, json};
@@ -184,7 +184,9 @@ pub(super) fn event(row: &EventRow) -> Value {
 pub(super) fn turn(row: &TurnRow, budget: &Budget, gate: Option<&Gate>) -> Value {
     json!({
         "id": row.id,
-        "status": row.status,
+        "event_id": row.event_id,
+        // Rows of earlier versions said "queued" until the first step.
+        "status": if row.status == TurnStatus::Queued { TurnStatus::Running } else { row.status },
         "reason": row.reason,
         "channel": row.conversation.channel,
         "tenant": non_empty(&row.conversation.tenant),
@@ -198,6 +200,35 @@ pub(super) fn turn(row: &TurnRow, budget: &Budget, gate: Option<&Gate>) -> Value
         "finished_at": row.finished_at.map(Millis::rfc3339),
         "steps_used": budget.steps.used,
         "steps_limit": budget.steps.limit,
+    })
+}
+
+/// What failed, where the reason says all that is known.
+pub(super) fn why_failed(row: &TurnRow) -> Option<&'static str> {
+    let reason = row.reason.filter(|_| row.status == TurnStatus::Failed)?;
+    Some(match reason {
+        TurnReason::Crashed => "the process ended three times while it worked on this turn",
+        TurnReason::Undeliverable => "the card could not be delivered to the chat",
+        TurnReason::Hook => "an extension of the program ended the turn",
+        TurnReason::Rounds => "the plan was changed too many times",
+        TurnReason::BudgetExhausted => "the turn reached its limit",
+        TurnReason::ModelError => "the model gave no usable answer",
+        TurnReason::FinalAnswer | TurnReason::Expired | TurnReason::Cancelled | TurnReason::Superseded => return None,
+    })
+}
+
+/// A task that waits in its lane. `position` counts from 1.
+pub(super) fn waiting(row: &InboxRow, position: i64, text: &str) -> Value {
+    let place = &row.inbound.conversation;
+    json!({
+        "event_id": row.inbound.event_key,
+        "channel": place.channel,
+        "chat_id": place.chat,
+        "thread_id": non_empty(&place.thread),
+        "user_id": row.inbound.sender,
+        "text": text,
+        "position": position,
+        "at": row.inbound.at.rfc3339(),
     })
 }
 

@@ -1,23 +1,22 @@
 //! What a reader of the page does: say something, decide something.
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::{ActionId, ChannelKind, Decision, DecisionKind, Gate, GateId, GateKind, Notice, Outbound};
-use serde_json::json;
+use countersign_agent::domain::{ActionId, ChannelKind, Decision, DecisionKind, GateId, GateKind, Notice, TurnId};
+use serde_json::Value;
 
+use super::Form;
 use super::locale::PageLocale;
-use super::page::{RefusedEdit, Scene, Toast};
-use super::{Form, see};
-use crate::channels::{notice_people, notice_text};
+use super::outcome::{done, not_entitled, not_entitled_to_call, refused, wants_json};
+use super::page::{RefusedEdit, Scene};
+use crate::channels::notice_people;
 use crate::conversation::{ApiDecision, DecideError, row_done};
 use crate::gateway::api::messages::{NewMessage, accept};
 use crate::gateway::api::{check_text, principal};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
-use crate::store::ActionRecord;
 
 /// The person in whose name the console decides for other channels, where nobody can be played.
 const OPERATOR: &str = "console";
@@ -51,6 +50,10 @@ pub(super) async fn decide(
     let mut scene = scene(&gateway, language, &form)?;
     let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
     check_text("feedback", feedback)?;
+    if !form.get("turn").is_empty() {
+        let notice = task(&scene, &TurnId::new(form.get("turn")), form.get("decision")).await?;
+        return done(&scene, &headers, notice).await;
+    }
     if form.get("decision") == "ask_again" {
         let notice = ask_again(&scene, &GateId::new(form.get("review"))).await?;
         return done(&scene, &headers, Some(notice)).await;
@@ -72,18 +75,21 @@ pub(super) async fn decide(
     }
     let gate = Some(form.get("gate")).filter(|gate| !gate.is_empty()).map(GateId::new);
     let id = ActionId::new(form.get("call"));
-    let arguments = Some(form.get("arguments")).filter(|text| kind == DecisionKind::Approve && !text.trim().is_empty());
+    let arguments = match kind {
+        DecisionKind::Approve => edited(&scene, &form, &id).await?,
+        _ => None,
+    };
     let asked = ApiDecision {
         always,
         ..decision(&scene, ChannelKind::Console, kind, feedback)
     };
-    match action(&scene, &id, gate, asked, arguments).await {
+    match action(&scene, &id, gate, asked, arguments.as_deref()).await {
         Ok(notice) => done(&scene, &headers, Some(notice)).await,
         // The script puts the words beside the form; without it the page comes back with what was typed.
         Err(error) if arguments.is_some() && !wants_json(&headers) => {
             scene.refused_edit = Some(RefusedEdit {
                 call: id.to_string(),
-                text: arguments.unwrap_or_default().to_owned(),
+                text: arguments.unwrap_or_default(),
                 why: error.message().to_owned(),
             });
             Ok((error.status(), scene.page(None).await?).into_response())
@@ -93,7 +99,56 @@ pub(super) async fn decide(
 }
 
 fn scene(gateway: &Gateway, language: PageLocale, form: &Form) -> Result<Scene, ApiError> {
-    Scene::new(gateway, language, Some(form.get("chat")), Some(form.get("as")))
+    let mut scene = Scene::new(gateway, language, Some(form.get("chat")), Some(form.get("as")))?;
+    scene.record = Some(form.get("record")).filter(|turn| !turn.is_empty()).map(str::to_owned);
+    Ok(scene)
+}
+
+/// The arguments as they were typed, as JSON. `None` means that the call runs as it is.
+async fn edited(scene: &Scene, form: &Form, id: &ActionId) -> Result<Option<String>, ApiError> {
+    let (json, fields) = (form.get("arguments"), form.behind("argument:"));
+    if !json.trim().is_empty() || fields.is_empty() {
+        return Ok(Some(json.to_owned()).filter(|text| !text.trim().is_empty()));
+    }
+    let found = scene.gateway.ledger.read().await?.action(id).await?;
+    let Some(Value::Object(mut arguments)) = found.map(|found| found.action.arguments) else {
+        return Ok(None);
+    };
+    for (name, typed) in fields {
+        // Browsers end lines with two characters; a text with such ends of its own is edited as JSON.
+        let text = Value::String(typed.replace("\r\n", "\n"));
+        let value = match arguments.get(name) {
+            Some(Value::String(_)) => text,
+            // What is no JSON is judged as a text by the schema.
+            _ => serde_json::from_str(typed).unwrap_or(text),
+        };
+        arguments.insert(name.to_owned(), value);
+    }
+    Ok(Some(Value::Object(arguments).to_string()))
+}
+
+/// Stops a task, or has it gone on with after its model's server was away. `None` means that the task itself will say it.
+async fn task(scene: &Scene, id: &TurnId, decision: &str) -> Result<Option<Notice>, ApiError> {
+    let gateway = &scene.gateway;
+    let Some(turn) = gateway.ledger.read().await?.turn(id).await? else {
+        return Ok(Some(Notice::UnknownReview {}));
+    };
+    let channel = turn.conversation.channel;
+    let (who, token) = (speaker(scene, channel), principal(gateway));
+    let told = match decision {
+        "stop" => gateway.conversations.cancel_turn(id, who, &token).await.map(|_| None),
+        "try_again" => gateway.conversations.told_to_try_again(id, who, &token).await.map(Some),
+        _ => return Err(ApiError::invalid("decision must be stop or try_again")),
+    };
+    let of_requester = || Notice::NotEntitled {
+        requester: scene.name(channel, &turn.user),
+    };
+    match told {
+        Ok(Some(Notice::NotEntitled { .. })) => Ok(Some(of_requester())),
+        Ok(notice) => Ok(notice),
+        Err(DecideError::Conflict { .. }) => Ok(Some(Notice::NothingToStop {})),
+        Err(error) => refused(scene, error, channel, of_requester, None).map(Some),
+    }
 }
 
 async fn review(
@@ -217,111 +272,4 @@ fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: O
         edit: None,
         always: false,
     }
-}
-
-/// What a refusal says on the page: the same words as on the platforms. `who_may`: whom it names to a person who may not. `before`: what was
-/// decided first.
-fn refused(
-    scene: &Scene,
-    error: DecideError,
-    channel: ChannelKind,
-    who_may: impl FnOnce() -> Notice,
-    before: Option<DecisionKind>,
-) -> Result<Notice, ApiError> {
-    Ok(match error {
-        DecideError::NotFound => Notice::UnknownReview {},
-        DecideError::Forbidden => who_may(),
-        DecideError::GroupUnknown(groups) => Notice::GroupUnknown { groups },
-        DecideError::Conflict {
-            by,
-            through_api,
-            in_place_of,
-            at,
-        } => Notice::AlreadyDecided {
-            kind: before.unwrap_or(DecisionKind::Approve),
-            by: by.map(|by| scene.name(channel, &by)),
-            through_api,
-            in_place_of: in_place_of.map(|person| scene.name(channel, &person)),
-            at: at.rfc3339(),
-        },
-        DecideError::AskedAgain => Notice::Superseded {},
-        DecideError::AllStepsKept => Notice::AllStepsKept {},
-        DecideError::NoStepsKept => Notice::NoStepsKept {},
-        DecideError::OnceOnly(notice) => notice,
-        DecideError::Gone => Notice::Expired {
-            goal: String::new(),
-            again: false,
-        },
-        DecideError::Invalid(_) | DecideError::NotAgain(_) | DecideError::NotEditable(_) | DecideError::Store(_) => {
-            return Err(error.into());
-        }
-    })
-}
-
-/// Who may decide `gate` in the console, where alone anybody is refused.
-fn not_entitled(scene: &Scene, gate: &Gate) -> Notice {
-    let approvers = scene
-        .live
-        .in_chat(ChannelKind::Console, &gate.conversation.chat)
-        .approvers_of(gate.kind);
-    let deciders = match &gate.card {
-        Outbound::ApprovalCard(card) => card.deciders_by(approvers),
-        _ => approvers.deciders(&gate.requester),
-    };
-    Notice::not_entitled(&deciders, &|id| scene.person(id).name)
-}
-
-/// The same of one call.
-fn not_entitled_to_call(scene: &Scene, found: &ActionRecord) -> Notice {
-    let ours = scene
-        .live
-        .in_chat(ChannelKind::Console, &found.chat)
-        .approvers_of(GateKind::ToolApproval);
-    let approvers = found.action.approvers.as_ref().unwrap_or(ours);
-    Notice::not_entitled(&approvers.deciders(&found.user), &|id| scene.person(id).name)
-}
-
-/// Does the script of the page ask?
-fn wants_json(headers: &HeaderMap) -> bool {
-    headers.get(header::ACCEPT).is_some_and(|accept| accept == "application/json")
-}
-
-/// The script gets the words alone; a plain form goes back to the page, or sees it with the words when nothing was done.
-async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Result<Response, ApiError> {
-    let (code, tone) = match &notice {
-        None
-        | Some(
-            Notice::Approved {}
-            | Notice::DecidedInPlace { .. }
-            | Notice::Revised {}
-            | Notice::Answered {}
-            | Notice::Cancelled {}
-            | Notice::Rejected {}
-            | Notice::VoteRecorded { .. }
-            | Notice::AllowedHere { .. }
-            | Notice::AskingAgain { .. },
-        ) => (StatusCode::OK, "good"),
-        Some(Notice::NotEntitled { .. } | Notice::OwnTask {} | Notice::NobodyMay {}) => (StatusCode::FORBIDDEN, "bad"),
-        Some(Notice::GroupUnknown { .. }) => (StatusCode::SERVICE_UNAVAILABLE, "bad"),
-        Some(Notice::UnknownReview {}) => (StatusCode::NOT_FOUND, "bad"),
-        Some(Notice::Expired { .. } | Notice::TooOldToAsk {}) => (StatusCode::GONE, "bad"),
-        Some(Notice::EmptyFeedback {} | Notice::AllStepsKept {} | Notice::NoStepsKept {}) => (StatusCode::UNPROCESSABLE_ENTITY, "bad"),
-        Some(_) => (StatusCode::CONFLICT, "bad"),
-    };
-    let locale = scene.language.locale;
-    let toast = notice.map(|notice| Toast {
-        tone,
-        text: notice_text(&scene.gateway.templates, locale, &notice),
-    });
-    if wants_json(headers) {
-        return Ok((code, Json(json!({ "toast": toast }))).into_response());
-    }
-    if code == StatusCode::OK {
-        let query = form_urlencoded::Serializer::new(String::new())
-            .append_pair("chat", &scene.chat)
-            .append_pair("as", &scene.people.me.id)
-            .finish();
-        return Ok(see(&format!("/console/?{query}"), StatusCode::SEE_OTHER));
-    }
-    Ok((code, scene.page(toast).await?).into_response())
 }

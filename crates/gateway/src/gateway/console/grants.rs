@@ -7,8 +7,8 @@ use axum::response::{Html, IntoResponse, Response};
 use countersign_agent::domain::StandingGrant;
 use serde_json::{Value, json};
 
-use super::assets::Assets;
 use super::locale::PageLocale;
+use super::page::{head, merge};
 use super::people::person;
 use super::{Form, see};
 use crate::gateway::api::principal;
@@ -40,13 +40,13 @@ pub(super) async fn show(State(gateway): State<Gateway>, language: PageLocale) -
             "holds": grant.holds(now),
         })
     };
-    let values = json!({
-        "locale": language.locale.as_str(),
-        "assets": Assets::of(&gateway.templates),
+    let mut values = head(&gateway, language, "/console/grants");
+    let more = json!({
         "off": !gateway.settings.current().agent.standing_grants,
         "grants": page.items.iter().map(view).collect::<Vec<Value>>(),
         "more": page.next.is_some(),
     });
+    merge(&mut values, more);
     Ok((StatusCode::OK, Html(gateway.templates.page("grants.html", values))).into_response())
 }
 

@@ -26,7 +26,7 @@ pub(super) struct PageLocale {
 impl PageLocale {
     /// For `headers` under `channels.console.locale`; `None` there is `auto`.
     pub(super) fn of(configured: Option<Locale>, headers: &HeaderMap) -> Self {
-        let chosen = || cookie(headers).or_else(|| accepted(headers)).unwrap_or_default();
+        let chosen = || cookie(headers).or_else(|| accepted_locale(headers)).unwrap_or_default();
         Self {
             locale: configured.unwrap_or_else(chosen),
             free: configured.is_none(),
@@ -37,7 +37,7 @@ impl PageLocale {
     pub(super) fn values(self, next: &str) -> Value {
         let (other, name) = match self.locale {
             Locale::ZhCn => (Locale::EnUs, "English"),
-            Locale::EnUs => (Locale::ZhCn, "中文"),
+            Locale::EnUs => (Locale::ZhCn, "中文 (Chinese)"),
         };
         let link = json!({ "tag": other.as_str(), "name": name, "next": next });
         json!({ "locale": self.locale.as_str(), "other_locale": self.free.then_some(link) })
@@ -73,8 +73,8 @@ fn cookie(headers: &HeaderMap) -> Option<Locale> {
     pairs.find_map(|(name, value)| if name == COOKIE { locale(value) } else { None })
 }
 
-/// The language of `Accept-Language` that the browser likes best among ours (RFC 9110, 12.5.4).
-fn accepted(headers: &HeaderMap) -> Option<Locale> {
+/// The language of `Accept-Language` that the sender likes best among ours (RFC 9110, 12.5.4). `None` means that it says nothing.
+pub(in crate::gateway) fn accepted_locale(headers: &HeaderMap) -> Option<Locale> {
     let mut best: Option<(Locale, f32)> = None;
     let text = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
     for range in text.split(',') {

@@ -51,6 +51,8 @@ pub(super) struct Scene {
     pub(super) people: People,
     /// An edit of a call that was just refused to this reader.
     pub(super) refused_edit: Option<RefusedEdit>,
+    /// The turn whose record the reader is on.
+    pub(super) record: Option<String>,
 }
 
 /// Arguments that a reader typed for a call, and why they were not taken.
@@ -95,6 +97,7 @@ impl Scene {
             language,
             gateway: gateway.clone(),
             refused_edit: None,
+            record: None,
         })
     }
 
@@ -122,7 +125,7 @@ impl Scene {
     }
 
     /// Values that several templates use.
-    fn frame(&self) -> Value {
+    pub(super) fn frame(&self) -> Value {
         let profile = self
             .live
             .profiles
@@ -133,6 +136,7 @@ impl Scene {
             "chat": self.chat,
             "me": self.people.me,
             "refused_edit": self.refused_edit,
+            "record": self.record,
             "demo": self.live.model_of(profile).provider == Provider::Demo,
             "tools": self.gateway.runner.tool_names(ChannelKind::Console, &self.chat),
         })
@@ -182,7 +186,7 @@ impl Scene {
             .map(|part| {
                 let status = part["status"].as_str().unwrap_or_default();
                 json!({
-                    "name": part["name"],
+                    "name": self.part_name(part["name"].as_str().unwrap_or_default()),
                     "status": word(if status == "degraded" { "part_degraded" } else { status }),
                     "tone": tone(status),
                     "message": part["message"],
@@ -190,6 +194,16 @@ impl Scene {
             });
         let whole = report["status"].as_str().unwrap_or_default();
         json!({ "tone": tone(whole), "text": word(whole), "version": report["version"], "parts": parts.collect::<Vec<_>>() })
+    }
+
+    /// What people call a part of the process; a server of tools has the name that the settings give it.
+    fn part_name(&self, name: &str) -> String {
+        let key = match name.strip_prefix("channel.") {
+            Some(channel) => format!("console.channel.{channel}"),
+            None if ["ledger", "coordination", "model", "config"].contains(&name) => format!("console.part.{name}"),
+            None => return name.to_owned(),
+        };
+        self.say(&key, json!({}))
     }
 
     /// Chats to choose from: this one and those of the last tasks.
@@ -211,12 +225,14 @@ impl Scene {
     }
 
     /// Where this page is.
-    fn path(&self) -> String {
-        let query = form_urlencoded::Serializer::new(String::new())
-            .append_pair("chat", &self.chat)
-            .append_pair("as", &self.people.me.id)
-            .finish();
-        format!("/console/?{query}")
+    pub(super) fn path(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if let Some(turn) = &self.record {
+            let turn: String = form_urlencoded::byte_serialize(turn.as_bytes()).collect();
+            return format!("/console/turn/{turn}?{}", query.append_pair("as", &self.people.me.id).finish());
+        }
+        let query = query.append_pair("chat", &self.chat).append_pair("as", &self.people.me.id);
+        format!("/console/?{}", query.finish())
     }
 
     /// The whole page.
@@ -224,21 +240,29 @@ impl Scene {
         let mut values = self.values().await?;
         let have = have(&self.render(&values));
         let templates = &self.gateway.templates;
-        merge(&mut values, self.language.values(&self.path()));
+        merge(&mut values, head(&self.gateway, self.language, &self.path()));
         merge(
             &mut values,
             json!({
-                "assets": Assets::of(templates),
                 "personas": self.people.all,
                 "chats": self.chats().await?,
                 "policy": people::policy(templates, self.language.locale, self.live.in_chat(ChannelKind::Console, &self.chat)),
-                "token": self.gateway.console_token.is_some(),
                 "toast": toast,
                 "have": have,
             }),
         );
         Ok(Html(templates.page("page.html", values)))
     }
+}
+
+/// What the head of every page needs. `next`: where the page is, for the link to the other language.
+pub(super) fn head(gateway: &Gateway, language: PageLocale, next: &str) -> Value {
+    let mut values = language.values(next);
+    merge(
+        &mut values,
+        json!({ "assets": Assets::of(&gateway.templates), "token": gateway.console_token.is_some() }),
+    );
+    values
 }
 
 /// The digests of all parts, for `?have=`.

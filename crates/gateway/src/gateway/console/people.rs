@@ -72,12 +72,12 @@ pub(super) fn person(templates: &Templates, locale: Locale, id: &str) -> Person 
     }
 }
 
-/// Our own face.
+/// Ourselves; the seal is our face.
 pub(super) fn bot() -> Person {
     Person {
         id: String::new(),
         name: String::from("Countersign"),
-        initial: String::from("签"),
+        initial: String::new(),
         color: 0,
     }
 }

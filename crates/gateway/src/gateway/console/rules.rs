@@ -11,9 +11,8 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::Form;
-use super::assets::Assets;
 use super::locale::PageLocale;
-use super::page::merge;
+use super::page::{head, merge};
 use crate::config::parse_rules;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
@@ -118,14 +117,13 @@ fn report(gateway: &Gateway, language: &PageLocale, report: &ReplayReport) -> Va
 
 fn page(gateway: &Gateway, language: PageLocale, code: StatusCode, text: &str, more: Value) -> Response {
     let mut values = json!({
-        "locale": language.locale.as_str(),
-        "assets": Assets::of(&gateway.templates),
         "days": DAYS,
         "text": text,
         "problems": [],
         "report": null,
         "cut": null,
     });
+    merge(&mut values, head(gateway, language, "/console/rules"));
     merge(&mut values, more);
     (code, Html(gateway.templates.page("rules.html", values))).into_response()
 }

@@ -1,11 +1,12 @@
 //! What was said in the chat, and whether we are at it.
 
-use countersign_agent::domain::{ChannelKind, InboundBody, Millis, TurnStatus};
+use countersign_agent::domain::{CardState, ChannelKind, GateId, InboundBody, Millis, Outbound, TurnStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page::Scene;
 use super::people::{self, Person};
+use super::tasks;
 use crate::channels::{CardPage, console_message_id};
 use crate::gateway::error::ApiError;
 use crate::store::{ChatEntry, ListQuery, Read};
@@ -29,7 +30,19 @@ struct Item {
 /// Values of `chat.html`.
 pub(super) async fn chat(session: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
     let said = session.chat_entries(&scene.chat, SHOWN, None).await?;
-    let items: Vec<Item> = said.items.into_iter().rev().filter_map(|said| item(scene, said)).collect();
+    let mut items = Vec::new();
+    for said in said.items.into_iter().rev() {
+        let Some(mut item) = item(scene, whole(session, said).await?) else {
+            continue;
+        };
+        if let Some(page) = &mut item.card
+            && let Some(id) = page.gate().map(GateId::new)
+            && let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none())
+        {
+            tasks::leave_to_others(session, scene, &record.gate, page).await?;
+        }
+        items.push(item);
+    }
     let running = session
         .list_turns(&ListQuery {
             chat: Some(scene.chat.clone()),
@@ -42,8 +55,30 @@ pub(super) async fn chat(session: &mut Read, scene: &Scene) -> Result<Value, Api
         .items
         .first()
         .filter(|turn| turn.conversation.channel == ChannelKind::Console)
-        .map(|turn| scene.say("console.working", json!({"name": scene.person(&turn.user).name})));
+        .map(|turn| {
+            let at = turn.started_at.unwrap_or(turn.created_at);
+            json!({
+                "text": scene.say("console.working", json!({"name": scene.person(&turn.user).name})),
+                "turn": turn.id,
+                "at": at.rfc3339(),
+                "clock": clock(at),
+            })
+        });
     Ok(json!({ "items": items, "busy": busy }))
+}
+
+/// A card of calls; while it asks, with all of their arguments. Later they stand in the record.
+async fn whole(session: &mut Read, mut said: ChatEntry) -> Result<ChatEntry, ApiError> {
+    if let ChatEntry::Bot { content, .. } = &mut said
+        && let Outbound::ApprovalCard(card) = content
+    {
+        let rows = match card.state {
+            CardState::Open { .. } => session.actions_of_gate(&card.gate_id).await?,
+            CardState::Informed | CardState::Decided { .. } => Vec::new(),
+        };
+        tasks::show_whole(content, &rows, ChannelKind::Console);
+    }
+    Ok(said)
 }
 
 fn item(scene: &Scene, said: ChatEntry) -> Option<Item> {

@@ -1,15 +1,16 @@
 //! What waits for a person, in every channel, and the last tasks.
 
-use countersign_agent::domain::{Action, ChannelKind, EffectClass, Gate, GateKind, Outbound, Plan, StepView, TurnStatus};
+use countersign_agent::domain::{Action, ChannelKind, EffectClass, Gate, GateKind, Notice, Outbound, Plan, StepView, TurnStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::page::Scene;
 use super::talk::clock;
 use super::timeline::{Entry, entries};
-use crate::channels::{CardPage, StepLine, step_lines, undone_words};
+use crate::channels::{CardPage, StepLine, SureView, notice_people, step_lines, undone_words};
 use crate::gateway::error::ApiError;
-use crate::store::{EventRow, ListQuery, Read, TurnRow};
+use crate::lanes::ended_by_outage;
+use crate::store::{EventRow, InboxRow, ListQuery, Read, TurnRow};
 
 /// Waiting gates on the page.
 const WAITING: i64 = 20;
@@ -33,13 +34,18 @@ struct Waiting {
     opened_clock: String,
     expires_at: String,
     expires_clock: String,
-    /// Two buttons settle it, with these words.
-    quick: bool,
-    ok: String,
-    /// Asked before the first of them, where it runs what cannot be taken back.
-    ok_sure: Option<String>,
-    no: String,
+    turn: String,
     card: CardPage,
+    all: Option<All>,
+}
+
+/// The buttons for all calls of a card at once.
+#[derive(Debug, Serialize)]
+struct All {
+    /// The gate.
+    id: String,
+    /// Asked before all run, where one of them cannot be taken back.
+    sure: Option<SureView>,
 }
 
 /// A task.
@@ -56,6 +62,10 @@ pub(super) struct Task {
     chat: String,
     at: String,
     clock: String,
+    /// What can be done with it: `stop`, `try_again` or nothing.
+    act: &'static str,
+    /// Steps of its plan that are done.
+    done: usize,
     used: u64,
     limit: u64,
     steps: Vec<StepLine>,
@@ -73,38 +83,67 @@ pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, 
         .await?;
     let mut all = Vec::new();
     for row in &paused.items {
-        // A turn that a newer version wrote cannot be read here; the rest of the page goes on.
-        let Some(id) = scene.gateway.runner.details(row).ok().and_then(|details| details.gate) else {
-            continue;
-        };
-        let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none()) else {
-            continue;
-        };
-        let rows = session.actions_of_gate(&id).await?;
-        let mut card = scene.gateway.conversations.open_card(session, &record, &rows).await?;
-        show_whole(&mut card, &rows, record.gate.conversation.channel);
-        all.extend(
-            scene
-                .card(record.gate.conversation.channel, &card)
-                .map(|page| gate(scene, &record.gate, page)),
-        );
+        all.extend(open_card(session, scene, row).await?.map(|(open, page)| gate(scene, &open, page)));
     }
     Ok(json!({ "waiting": all, "more_waits": paused.next.is_some() }))
 }
 
+/// The gate at which the turn waits, and its card. `None` means that it waits at none, or that a newer version wrote it: the rest of the page
+/// goes on.
+pub(super) async fn open_card(session: &mut Read, scene: &Scene, row: &TurnRow) -> Result<Option<(Gate, CardPage)>, ApiError> {
+    let Some(id) = scene.gateway.runner.details(row).ok().and_then(|details| details.gate) else {
+        return Ok(None);
+    };
+    let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none()) else {
+        return Ok(None);
+    };
+    let rows = session.actions_of_gate(&id).await?;
+    let mut card = scene.gateway.conversations.open_card(session, &record, &rows).await?;
+    show_whole(&mut card, &rows, record.gate.conversation.channel);
+    let channel = record.gate.conversation.channel;
+    let mut page = scene.card(channel, &card);
+    if let Some(page) = page.as_mut().filter(|_| channel == ChannelKind::Console) {
+        leave_to_others(session, scene, &record.gate, page).await?;
+    }
+    Ok(page.map(|page| (record.gate, page)))
+}
+
+/// Takes the buttons off the card when the reader may do nothing at its gate, and says who may.
+pub(super) async fn leave_to_others(session: &mut Read, scene: &Scene, gate: &Gate, page: &mut CardPage) -> Result<(), ApiError> {
+    let told = scene.gateway.conversations.bystander(session, gate, &scene.people.me.id).await?;
+    let name = |id: &str| scene.person(id).name;
+    if let Some(Notice::NotEntitled { requester }) = told.map(|told| notice_people(&told, &name).unwrap_or(told)) {
+        page.without_buttons(&scene.say("console.waits_for", json!({ "people": requester })));
+    }
+    Ok(())
+}
+
 /// This page has room for what the platforms' cards have none for. For other channels it decides in the token's name, which allows nothing for
 /// longer than once.
-fn show_whole(card: &mut Outbound, rows: &[Action], channel: ChannelKind) {
+pub(super) fn show_whole(card: &mut Outbound, rows: &[Action], channel: ChannelKind) {
     let Outbound::ApprovalCard(card) = card else { return };
     for view in &mut card.actions {
         if channel != ChannelKind::Console {
             view.always = None;
         }
-        if let Some(row) = rows.iter().find(|row| row.id == view.id) {
-            view.arguments = serde_json::to_string_pretty(&row.arguments).unwrap_or_default();
-            view.hidden = 0;
+        match rows.iter().find(|row| row.id == view.id) {
+            Some(row) => {
+                view.arguments = serde_json::to_string_pretty(&row.arguments).unwrap_or_default();
+                if let (Some(shown), Some(whole)) = (&mut view.preview, &row.preview)
+                    && is_whole_of(whole, shown)
+                {
+                    shown.clone_from(whole);
+                }
+            }
+            None if view.hidden > 0 => view.arguments.push_str("\n…"),
+            None => (),
         }
     }
+}
+
+/// Is `whole` the preview of which a card shows the first lines? A call that asks anew has a newer one, which its card alone has.
+fn is_whole_of(whole: &str, shown: &str) -> bool {
+    shown.rsplit_once("\n[cut: ").is_some_and(|(lines, _)| whole.starts_with(lines))
 }
 
 fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
@@ -125,14 +164,21 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
         | Outbound::File(_)
         | Outbound::Reaction(_) => String::new(),
     };
-    // As on the card; of several calls, all at once.
-    let (ok, no) = match gate.kind {
-        GateKind::PlanReview => ("plan.ok", "plan.cancel"),
-        GateKind::ToolApproval => ("console.approve_all", "console.reject_all"),
-        GateKind::Question | GateKind::Budget => ("budget.ok", "budget.cancel"),
-    };
+    let may_decide = gate.kind == GateKind::ToolApproval && card.gate().is_some();
     let danger = matches!(&gate.card, Outbound::ApprovalCard(card)
         if card.actions.iter().any(|action| action.effect == EffectClass::Destructive));
+    let word = |key: &str| scene.say(key, json!({}));
+    let sure = || SureView {
+        title: word("approval.danger_title"),
+        text: word("approval.danger_text"),
+        about: None,
+        yes: word("console.approve_all"),
+        no: word("slack.back"),
+    };
+    let all = All {
+        id: gate.id.to_string(),
+        sure: danger.then(sure),
+    };
     Waiting {
         id: gate.id.to_string(),
         channel: channel(scene, gate.conversation.channel),
@@ -144,11 +190,9 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
         opened_clock: clock(gate.opened_at),
         expires_at: gate.expires_at.rfc3339(),
         expires_clock: clock(gate.expires_at),
-        quick: gate.kind != GateKind::Question,
-        ok: scene.say(ok, json!({})),
-        ok_sure: danger.then(|| scene.say("approval.danger_title", json!({}))),
-        no: scene.say(no, json!({})),
+        turn: gate.turn_id.to_string(),
         card,
+        all: may_decide.then_some(all),
     }
 }
 
@@ -165,7 +209,28 @@ pub(super) async fn turns(session: &mut Read, scene: &Scene) -> Result<Value, Ap
         let events = session.events(&row.id, (row.events - EVENTS).max(0), EVENTS).await?;
         all.push(task(scene, row, &events, true));
     }
-    Ok(json!({ "turns": all }))
+    let queue = session.list_queue(None, WAITING, None).await?;
+    let mut queued = Vec::new();
+    for (row, position) in &queue.items {
+        let asked = session.asked(row).await?;
+        queued.push(in_line(scene, row, *position, &asked));
+    }
+    Ok(json!({ "turns": all, "queued": queued }))
+}
+
+/// A task that waits in its lane.
+fn in_line(scene: &Scene, row: &InboxRow, position: i64, asked: &str) -> Value {
+    let place = &row.inbound.conversation;
+    json!({
+        "id": row.id,
+        "status": scene.say("console.queued", json!({ "position": position })),
+        "text": cut(asked),
+        "who": scene.name(place.channel, &row.inbound.sender),
+        "channel": channel(scene, place.channel),
+        "chat": place.chat,
+        "at": row.inbound.at.rfc3339(),
+        "clock": clock(row.inbound.at),
+    })
 }
 
 /// One task with these lines of its timeline; `brief`: without the inside of tool calls.
@@ -192,6 +257,12 @@ pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow], brief: boo
             TurnStatus::Cancelled => "quiet",
         },
         live: !row.status.is_final(),
+        act: match row.status.is_final() {
+            false => "stop",
+            true if ended_by_outage(row) => "try_again",
+            true => "",
+        },
+        done: steps.iter().filter(|step| step.mark == "completed").count(),
         text: cut(&row.text),
         who: scene.name(row.conversation.channel, &row.user),
         channel: channel(scene, row.conversation.channel),

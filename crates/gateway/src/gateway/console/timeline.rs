@@ -1,6 +1,6 @@
 //! The timeline in the reader's language, where an event says no foreign words; the others as they were summed up.
 
-use countersign_agent::domain::{AttachmentKind, ChannelKind, Event, one_line};
+use countersign_agent::domain::{AttachmentKind, ChannelKind, Event, Phase, one_line};
 use serde::Serialize;
 use serde_json::json;
 
@@ -29,9 +29,24 @@ pub(super) fn entries(scene: &Scene, channel: ChannelKind, events: &[EventRow], 
         .map(|row| Entry {
             at: row.at.rfc3339(),
             clock: clock(row.at),
-            summary: words(scene, channel, &row.event).unwrap_or_else(|| row.summary.clone()),
+            summary: words(scene, channel, &row.event).unwrap_or_else(|| summed_up(scene, row)),
         })
         .collect()
+}
+
+/// The summary of an event, with a word of ours in the place of its tag.
+fn summed_up(scene: &Scene, row: &EventRow) -> String {
+    let key = match row.event.phase() {
+        _ if matches!(row.event, Event::ActionProposed { .. }) => "proposed",
+        Some(Phase::Plan) => "plan",
+        Some(Phase::Act) => "call",
+        Some(Phase::Obs) => "result",
+        Some(Phase::Reflect) => "assistant",
+        None => return row.summary.clone(),
+    };
+    let tag = row.event.phase().map_or("", Phase::tag);
+    let what = row.summary.strip_prefix(tag).unwrap_or(&row.summary).trim_start();
+    scene.say(&format!("console.event.{key}"), json!({ "what": what }))
 }
 
 /// Our words for an event. `None` means its summary says it.
@@ -87,6 +102,10 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
             };
             scene.say(key, json!({ "name": one_line(name, 100) }))
         }
+        Event::ActionStatus { status, .. } => {
+            let status = word(&format!("action.{}", status.as_str()));
+            scene.say("console.event.action", json!({ "status": status }))
+        }
         Event::Feedback { value } => scene.say("console.event.feedback", json!({ "value": value })),
         Event::TurnResumed { .. } => word("console.event.resumed"),
         Event::TurnCompleted { .. } => word("console.turn.completed"),
@@ -102,7 +121,6 @@ fn words(scene: &Scene, channel: ChannelKind, event: &Event) -> Option<String> {
         | Event::ToolPlanned { .. }
         | Event::ToolStarted { .. }
         | Event::ToolFinished { .. }
-        | Event::ActionProposed { .. }
-        | Event::ActionStatus { .. } => return None,
+        | Event::ActionProposed { .. } => return None,
     })
 }

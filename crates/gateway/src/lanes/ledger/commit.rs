@@ -6,7 +6,7 @@ use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Answer, CardState, CoverageKind, Decision, DecisionKind, Event, FollowUp, Gate, GateId, GateKind,
-    InboundBody, Millis, Notice, Outbound, PlanEnd, ReactionMark, TurnReason, TurnStatus, Via, one_line,
+    Millis, Notice, Outbound, PlanEnd, ReactionMark, TurnReason, TurnStatus, Via, one_line,
 };
 use countersign_agent::engine::{StepRecord, status_at_end};
 use countersign_agent::reducer::{self, Effect, GateOpening, Turn, TurnState};
@@ -185,11 +185,11 @@ async fn say(tx: &mut Tx, row: &mut TurnRow, mut content: Outbound) -> Result<()
 
 /// What the person asked for next in this lane, in short.
 async fn next_in_line(tx: &mut Tx, row: &TurnRow) -> Result<Option<String>, StoreError> {
-    let waiting = tx.queued(&row.lane_id).await?;
-    Ok(waiting.first().and_then(|task| match &task.inbound.body {
-        InboundBody::Message(message) => Some(one_line(&message.unaddressed("").text, 60)),
-        _ => None,
-    }))
+    let Some(task) = tx.queued(&row.lane_id).await?.into_iter().next() else {
+        return Ok(None);
+    };
+    let asked = tx.asked(&task).await?;
+    Ok(Some(one_line(&asked, 60)).filter(|asked| !asked.is_empty()))
 }
 
 /// Would this step end the turn although somebody said something since the engine looked?

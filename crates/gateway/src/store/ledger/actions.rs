@@ -141,6 +141,7 @@ impl Read {
             chat: "turns.chat",
             user: "turns.user_id",
             turn: "actions.turn_id",
+            event: None,
             at: "actions.created_at",
             id: "actions.id",
         };

@@ -39,6 +39,7 @@ impl Read {
             chat: "chat",
             user: "user_id",
             turn: "turn_id",
+            event: None,
             at: "at",
             id: "id",
         };

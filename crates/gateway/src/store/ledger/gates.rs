@@ -246,6 +246,7 @@ impl Read {
             chat: "chat",
             user: "user_id",
             turn: "turn_id",
+            event: None,
             at: "opened_at",
             id: "id",
         };

@@ -7,6 +7,7 @@ use sqlx::any::AnyRow;
 use super::Result;
 use super::arrive::{self, NewRow};
 use super::lanes::Lease;
+use super::page::{Cursor, Page, page};
 use super::sql::{Columns, encode, named};
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
@@ -162,6 +163,38 @@ impl Read {
         let mut tasks = self.readable(&rows)?;
         tasks.retain(|row| keys::chat_key(&row.inbound.conversation) == chat);
         Ok(tasks)
+    }
+
+    /// What a task asks for. One that repeats another asks for the same.
+    pub async fn asked(&mut self, task: &InboxRow) -> Result<String> {
+        let repeated = match &task.inbound.body {
+            InboundBody::Message(message) => return Ok(message.unaddressed("").text),
+            InboundBody::TryAgain { turn, .. } => Some(turn.clone()),
+            InboundBody::Again { review, .. } => self.gate(review).await?.map(|record| record.gate.turn_id),
+            _ => None,
+        };
+        let turn = match repeated {
+            Some(id) => self.turn(&id).await?,
+            None => None,
+        };
+        Ok(turn.map(|turn| turn.text).unwrap_or_default())
+    }
+
+    /// A page of the tasks that wait in a lane, oldest first, each with its place there, from 1; those of one chat, or all.
+    pub async fn list_queue(&mut self, chat: Option<&str>, limit: i64, after: Option<&Cursor>) -> Result<Page<(InboxRow, i64)>> {
+        let chat = chat.map(keys::shown);
+        let rows = sqlx::query(
+            "SELECT id, state, received_at, payload,
+               (SELECT COUNT(*) FROM inbox AS older WHERE older.lane_id = inbox.lane_id AND older.state = 'laned' AND older.id < inbox.id) AS ahead
+             FROM inbox WHERE state = 'laned' AND (CAST($1 AS TEXT) IS NULL OR chat = $1) AND id > $2 ORDER BY id LIMIT $3",
+        )
+        .bind(chat.as_deref())
+        .bind(after.map_or(0, |cursor| cursor.at))
+        .bind(limit + 1)
+        .fetch_all(&mut *self.conn)
+        .await?;
+        let placed = |row: &AnyRow| Ok((read_row(row)?, row.int("ahead")? + 1));
+        page(&rows, limit, placed, |(row, _)| Cursor::new(Millis(row.id), ""))
     }
 
     /// The task (untriaged or laned) of this message, which a recall drops and an edit changes.

@@ -21,6 +21,8 @@ pub struct ListQuery {
     pub user: Option<String>,
     /// Turn id.
     pub turn: Option<String>,
+    /// Id of the event that asked for it; of turns alone.
+    pub event: Option<String>,
     /// 1 to 200.
     pub limit: i64,
     /// Where the last page ended.
@@ -96,6 +98,8 @@ pub(super) struct List {
     pub(super) chat: &'static str,
     pub(super) user: &'static str,
     pub(super) turn: &'static str,
+    /// `None`: no event asked for such rows, and none is looked for.
+    pub(super) event: Option<&'static str>,
     /// When a row was made.
     pub(super) at: &'static str,
     pub(super) id: &'static str,
@@ -111,28 +115,35 @@ impl List {
             chat,
             user,
             turn,
+            event,
             at,
             id,
         } = self;
         let only = only.map(|condition| format!("{condition} AND ")).unwrap_or_default();
+        // Only where one is asked for: so its index is used.
+        let asked = event.zip(query.event.as_deref());
+        let by_event = asked.map(|(column, _)| format!("AND {column} = $8")).unwrap_or_default();
         let text = format!(
             "{select} WHERE {only}(CAST($1 AS TEXT) IS NULL OR {status} = $1) AND (CAST($2 AS TEXT) IS NULL OR {chat} = $2)
                AND (CAST($3 AS TEXT) IS NULL OR {user} = $3) AND (CAST($4 AS TEXT) IS NULL OR {turn} = $4)
-               AND ({at} < $5 OR ({at} = $5 AND {id} < $6))
+               AND ({at} < $5 OR ({at} = $5 AND {id} < $6)) {by_event}
              ORDER BY {at} DESC, {id} DESC LIMIT $7"
         );
         let after = Cursor::of(query);
+        let shown = |filter: Option<&str>| filter.map(|text| keys::shown(text).into_owned());
         let rows = sqlx::query(AssertSqlSafe(text))
-            .bind(query.status.as_deref().map(keys::shown).as_deref())
-            .bind(query.chat.as_deref().map(keys::shown).as_deref())
-            .bind(query.user.as_deref().map(keys::shown).as_deref())
-            .bind(query.turn.as_deref().map(keys::shown).as_deref())
+            .bind(shown(query.status.as_deref()))
+            .bind(shown(query.chat.as_deref()))
+            .bind(shown(query.user.as_deref()))
+            .bind(shown(query.turn.as_deref()))
             .bind(after.at)
             .bind(after.id)
-            .bind(query.limit + 1)
-            .fetch_all(conn)
-            .await?;
-        Ok(rows)
+            .bind(query.limit + 1);
+        let rows = match asked {
+            Some((_, event)) => rows.bind(shown(Some(event))),
+            None => rows,
+        };
+        Ok(rows.fetch_all(conn).await?)
     }
 }
 

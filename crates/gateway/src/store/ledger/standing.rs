@@ -77,6 +77,7 @@ impl Read {
             chat: "chat",
             user: "id",
             turn: "id",
+            event: None,
             at: "created_at",
             id: "id",
         };

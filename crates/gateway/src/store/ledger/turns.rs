@@ -29,6 +29,8 @@ pub struct TurnRow {
     pub request_message: Option<String>,
     /// Inbox row it came from; `/stop` and `/new` act on turns with a smaller one.
     pub inbox_id: i64,
+    /// The event that asked for it. `None` in turns of earlier versions.
+    pub event_id: Option<String>,
     /// Status, for lists.
     pub status: TurnStatus,
     /// Why it ended.
@@ -52,7 +54,7 @@ pub struct TurnRow {
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {
     () => {
-        "id, lane_id, request, inbox_id, status, reason, state, messages, events, said, created_at, started_at, finished_at"
+        "id, lane_id, request, inbox_id, event_id, status, reason, state, messages, events, said, created_at, started_at, finished_at"
     };
 }
 
@@ -84,7 +86,7 @@ impl Read {
     /// One turn; its state is empty when it is longer than `most` bytes, and is not read then.
     pub async fn turn_in_brief(&mut self, id: &TurnId, most: i64) -> Result<Option<TurnRow>> {
         sqlx::query(
-            "SELECT id, lane_id, request, inbox_id, status, reason, CASE WHEN OCTET_LENGTH(state) <= $2 THEN state ELSE '' END AS state,
+            "SELECT id, lane_id, request, inbox_id, event_id, status, reason, CASE WHEN OCTET_LENGTH(state) <= $2 THEN state ELSE '' END AS state,
                messages, events, said, created_at, started_at, finished_at FROM turns WHERE id = $1",
         )
         .bind(id.as_str())
@@ -133,7 +135,7 @@ impl Read {
     /// read.
     pub async fn open_turns_of(&mut self, place: &Conversation, user: &str, most: i64) -> Result<Vec<TurnRow>> {
         let rows = sqlx::query(
-            "SELECT id, lane_id, request, inbox_id, status, reason, '' AS state, messages, events, said, created_at, started_at, finished_at
+            "SELECT id, lane_id, request, inbox_id, event_id, status, reason, '' AS state, messages, events, said, created_at, started_at, finished_at
              FROM turns WHERE finished_at IS NULL AND channel = $1 AND user_id = $2 ORDER BY +created_at DESC, id DESC LIMIT $3",
         )
         .bind(place.channel.as_str())
@@ -211,6 +213,7 @@ impl Read {
             chat: "chat",
             user: "user_id",
             turn: "id",
+            event: Some("event_id"),
             at: "created_at",
             id: "id",
         };
@@ -229,8 +232,8 @@ impl Tx {
         let place = &turn.conversation;
         sqlx::query(
             "INSERT INTO turns (id, lane_id, chat_key, conversation_key, request_ref, channel, chat, user_id, request, inbox_id,
-               status, reason, state, messages, events, said, created_at, started_at, finished_at)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+               status, reason, state, messages, events, said, created_at, started_at, finished_at, event_id)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
         )
         .bind(turn.id.as_str())
         .bind(turn.lane_id.as_str())
@@ -256,6 +259,7 @@ impl Tx {
         .bind(turn.created_at.0)
         .bind(turn.started_at.map(|at| at.0))
         .bind(self.end_of(turn))
+        .bind(turn.event_id.as_deref().map(keys::shown).as_deref())
         .execute(&mut *self.conn)
         .await?;
         if turn.status.is_final() {
@@ -348,6 +352,7 @@ fn read(row: &AnyRow) -> Result<TurnRow> {
         text: request.text,
         request_message: request.message,
         inbox_id: row.int("inbox_id")?,
+        event_id: row.maybe_text("event_id")?,
         status: named("status", row.text("status")?)?,
         reason: row.maybe_text("reason")?.map(|name| named("reason", name)).transpose()?,
         state: row.text("state")?,

@@ -1,0 +1,33 @@
+//! What waits in a lane and has no turn yet.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Params, cursor, limit, next, views};
+use crate::gateway::error::ApiError;
+use crate::gateway::state::Gateway;
+
+/// Query of the list.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::gateway) struct QueueParams {
+    chat: Option<String>,
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+/// `GET /queue`, oldest first.
+pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<QueueParams>) -> Result<Json<Value>, ApiError> {
+    let limit = limit(params.limit.as_deref(), 50)?;
+    let cursor = cursor(params.cursor.as_deref())?;
+    let mut session = gateway.ledger.read().await?;
+    let rows = session.list_queue(params.chat.as_deref(), limit, cursor.as_ref()).await?;
+    let mut items = Vec::new();
+    for (row, position) in &rows.items {
+        let asked = session.asked(row).await?;
+        items.push(views::waiting(row, *position, &asked));
+    }
+    Ok(Json(json!({ "items": items, "next": next(rows.next.as_ref()) })))
+}
