@@ -351,6 +351,13 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
                 .ended(PlanEnd::Early(TurnReason::ModelError)),
         ),
         (
+            "plan_model_away",
+            Outbound::PlanCard(running(PlanCard {
+                outage_until: Some(Millis(1_767_232_800_000)),
+                ..plan(ok(Some("ou_u1")))
+            })),
+        ),
+        (
             "plan_informed_stopped",
             Outbound::PlanCard(running(PlanCard {
                 review_id: None,
