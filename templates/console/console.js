@@ -47,14 +47,15 @@
   }
   if (toast.textContent) hide = setTimeout(hush, 6000);
 
-  // What is new begins at the top of the window, where it is longer than that: nobody signs what they have not seen. Who scrolls is left alone
+  // What is new begins at the top of the window, where it is longer than that. Who scrolls is left alone
   // until they are back at the end, or press something.
   const scroll = $("scroll");
   let away = false;
   for (const kind of ["wheel", "touchmove", "keydown"]) scroll.addEventListener(kind, () => { away = true; }, { passive: true });
   scroll.addEventListener("scroll", () => { if (scroll.scrollTop > -4) away = false; });
   function show(first) {
-    if (away) return;
+    // A wheel at the end scrolls nothing: only who is elsewhere is left alone.
+    if (away && scroll.scrollTop < -4) return;
     scroll.scrollTop = 0;
     const above = scroll.getBoundingClientRect().top + 12 - first.getBoundingClientRect().top;
     if (above > 0) scroll.scrollTop -= above;
@@ -204,7 +205,7 @@
     form.ariaBusy = "true";
     const done = await send(path, data, form.querySelector("[data-told]"));
     form.ariaBusy = null;
-    if (done && field) field.value = field.defaultValue;
+    if (done) form.querySelectorAll("textarea").forEach((one) => { one.value = one.defaultValue; });
   });
 
   field.value = field.value || kept.getItem("typed") || "";

@@ -308,7 +308,7 @@ async fn what_was_rejected_is_told_below_the_answer(on: On) {
     let answer = world.hears(c, "都写好了").await;
     let words = answer.words();
     assert!(
-        words.contains("未执行或未确认执行：") && words.contains("`\"a.md\"`（已拒绝）") && words.contains("`\"b.md\"`（规则不允许）"),
+        words.contains("未执行或结果不明：") && words.contains("`\"a.md\"`（已拒绝）") && words.contains("`\"b.md\"`（被规则禁止）"),
         "{words}"
     );
     world.repainted(&plan, "1 个被拒绝，1 个被规则禁止").await;

@@ -91,6 +91,11 @@ async fn a_damaged_task_stops_no_other() {
         ] {
             assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), [good]);
         }
+        let first = tx.list_queue(None, 1, None).await.unwrap();
+        assert!(first.items.is_empty() && first.next.is_some());
+        let next = tx.list_queue(None, 1, first.next.as_ref()).await.unwrap();
+        let listed: Vec<_> = next.items.iter().map(|(row, place)| (row.id, *place)).collect();
+        assert_eq!((listed, next.next), (vec![(good, 2)], None));
         assert!(store.ledger.damage()[0].starts_with(&format!("inbox {bad} (column `payload`")));
         let damaged = tx.next_task(&lease).await.unwrap().unwrap().unwrap_err();
         assert_eq!(damaged.id, bad);

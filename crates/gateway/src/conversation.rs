@@ -34,6 +34,7 @@ pub use groups::GroupDirectory;
 pub use home::{OwnTask, Waiting, WaitingGate};
 pub use notices::row_done;
 pub use phrases::Phrase;
+pub use try_again::is_open_to_retry;
 
 use std::sync::Arc;
 

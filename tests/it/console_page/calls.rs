@@ -97,7 +97,7 @@ async fn a_big_change_is_shown_whole() {
             assert!(text.contains(&line), "{place}: {line} is missing in {text}");
         }
         assert!(!text.contains("[cut:") && text.contains("显示全部 223 行"), "{place}: {text}");
-        assert!(text.contains("请用按钮决定。参数较长，回复 OK 不算批准"), "{place}: {text}");
+        assert!(text.contains("请点按钮决定。参数较长，回复 OK 不算批准"), "{place}: {text}");
         let (before, _) = text.split_once("<details class=\"rest\">").unwrap();
         let shown = before.matches("<span class=\"gone\">").count();
         assert_eq!(shown, 17, "{place}: of twenty lines three are the head of the change");

@@ -230,7 +230,11 @@ async fn it_waits_behind_the_other_tasks_of_its_requester(on: On) {
     world.clock.advance(MINUTE);
     world.say(u, c, "再整理一遍笔记", GROUP).await;
     let other = world.card_after(c, &card).await;
-    world.tap(u, c, &lapsed, "ask_again", None).await.told("发起人还有 1 个任务排在前面").await;
+    world
+        .tap(u, c, &lapsed, "ask_again", None)
+        .await
+        .told("发起人还有 1 个任务排在前面")
+        .await;
     world.caught_up().await;
     assert_eq!((world.turns_in(c).await.len(), world.titled(c, "计划确认")), (2, 2), "it waits");
     world.tap(u, c, &other, "cancel", None).await;

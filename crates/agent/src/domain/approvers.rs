@@ -81,6 +81,16 @@ impl Approvers {
         }
     }
 
+    /// Who may approve a call of `requester` that needs `quorum` people: the call's `own`, else `ours`. Own people who are fewer than the
+    /// quorum can approve nothing; the configuration is checked for ours.
+    #[must_use]
+    pub fn deciders_of_call<'a>(own: Option<&'a Self>, quorum: u32, ours: &'a Self, requester: &'a str) -> Deciders<'a> {
+        match own {
+            Some(own) => own.deciders(requester).for_quorum(quorum),
+            None => ours.deciders(requester),
+        }
+    }
+
     /// Without those that stand for several.
     fn parts(&self) -> Vec<&Self> {
         match self {
@@ -146,7 +156,7 @@ impl<'a> Deciders<'a> {
         (!open).then_some(self.people.len())
     }
 
-    /// These people where they are as many as the quorum needs, else nobody: fewer can approve nothing.
+    /// These people if there are enough of them for the quorum, else nobody.
     #[must_use]
     pub fn for_quorum(self, quorum: u32) -> Self {
         let needed = usize::try_from(quorum.max(1)).unwrap_or(usize::MAX);

@@ -89,7 +89,7 @@ pub(super) struct Manner {
     pub(super) no_system: bool,
     /// Words after results stand at the end of the last result.
     pub(super) words_in_results: bool,
-    /// A request without tools does not say that none may be called.
+    /// Requests without tools leave out `tool_choice`.
     pub(super) no_choice: bool,
     /// Nothing of [`Message::raw`] goes back.
     pub(super) no_fields: bool,
@@ -159,7 +159,7 @@ impl Manner {
     /// Leaves out what a refusal names, and says what that is. `words` are the server's, in lower case. `None` means that they name nothing
     /// that could be left out.
     pub(super) fn concede(&mut self, status: u16, words: &str, request: &ChatRequest, limit: u64) -> Option<String> {
-        // Templates fail with a status of their server's own, and proxies wrap refusals of others in one.
+        // A template's error has its server's own status, and a proxy may wrap another server's refusal in a 500.
         if is_about_system(words) && !self.no_system && request.messages.first().is_some_and(|first| first.role == Role::System) {
             self.no_system = true;
             return Some("the system role".to_owned());

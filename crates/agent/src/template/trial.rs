@@ -52,7 +52,7 @@ pub(super) fn render(lenient: &Environment<'static>, name: &str, piece: &Piece, 
     }
 }
 
-/// Can no value mend it? Of an include, what failed inside says so.
+/// Does the template fail whatever the values are? For an include, the inner error decides.
 fn is_hopeless(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction | ErrorKind::TemplateNotFound => true,

@@ -363,8 +363,9 @@ async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken,
                 }
                 forgotten = link.is_forgotten();
                 match ended {
-                    Some(_) => drop(tasks.spawn(link.drain(stop.clone()))),
-                    None => link.end().await,
+                    Some(_) if link.is_http() => drop(tasks.spawn(link.drain(stop.clone()))),
+                    // A child ends before the next one begins: it may hold a lock.
+                    _ => link.end().await,
                 }
                 ended
             }

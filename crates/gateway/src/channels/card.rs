@@ -77,7 +77,7 @@ pub(super) enum Part<'a> {
     Ask(Box<Ask<'a>>),
     /// The button that asks for the plan of an expired review again.
     AskAgain(&'a GateId, Button),
-    /// The button that has a task gone on with.
+    /// The button that continues a task.
     TryAgain(&'a TurnId, Button),
     /// Whether the answer of this turn helped.
     Feedback(&'a TurnId, FeedbackButtons),

@@ -61,7 +61,7 @@ pub enum DecideError {
     /// The call's outcome was lost and it is asked about again: the decision names another question, or none.
     #[error("asked about again")]
     AskedAgain,
-    /// There is nothing to be gone on with, for this reason.
+    /// No task can be continued, for this reason.
     #[error("{0}")]
     NotAgain(&'static str),
     /// All steps of the plan are to stay: nothing changed.
@@ -152,7 +152,7 @@ impl Conversations {
         paint::open(session, record, rows, &self.rights(&record.gate.conversation), self.clock.now()).await
     }
 
-    /// Who may decide this open gate, told to `user` who may do nothing at it. `None` means that they may, or that nobody knows.
+    /// The notice that names who may decide this open gate. `None` if `user` may, or if a group's members are unknown.
     ///
     /// # Errors
     /// When the ledger cannot be read.

@@ -191,7 +191,7 @@ impl Rights {
         self.may_where(&self.plans, user, &Act::Approve, matter)
     }
 
-    /// May `user` have a task of `requester` gone on with: as the requester, or as one who may decide about its plan or calls?
+    /// May `user` continue a task of `requester`: as the requester, or as one who may decide about its plan or calls?
     pub(super) fn may_restart(&self, user: &str, requester: &str) -> Right {
         let matter = Matter {
             requester,
@@ -331,10 +331,7 @@ impl Rights {
     pub(super) fn not_entitled(&self, gate: &Gate, row: Option<&Action>) -> Notice {
         let ours = self.approvers(gate.kind);
         let deciders = match (row, &gate.card) {
-            (Some(row), _) => match &row.approvers {
-                Some(own) => own.deciders(&gate.requester).for_quorum(row.quorum),
-                None => ours.deciders(&gate.requester),
-            },
+            (Some(row), _) => Approvers::deciders_of_call(row.approvers.as_ref(), row.quorum, ours, &gate.requester),
             (None, Outbound::ApprovalCard(card)) => card.deciders_by(ours),
             (None, _) => ours.deciders(&gate.requester),
         };

@@ -1,7 +1,7 @@
 //! The button under a task that ended because the model's server was away: a turn of its own, of the same lane, goes on from there.
 
 use countersign_agent::domain::handshake::{Actor, Right};
-use countersign_agent::domain::{Inbound, InboundBody, Notice, TurnId};
+use countersign_agent::domain::{Inbound, InboundBody, Millis, Notice, TurnId};
 use serde_json::json;
 
 use crate::lanes::ended_by_outage;
@@ -23,7 +23,13 @@ pub(super) struct Retry {
     pub(super) before: u32,
 }
 
-/// Has `turn` gone on with; without a new turn the one who asks is told why. The requester stays the owner, whoever asks.
+/// Did `turn` end in a way that lets people try it again, and no longer ago than that goes?
+#[must_use]
+pub fn is_open_to_retry(turn: &TurnRow, now: Millis) -> bool {
+    ended_by_outage(turn) && turn.finished_at.is_some_and(|at| now.since(at) <= LATE)
+}
+
+/// Continues `turn`. Without a new turn, the one who asks is told why. The requester stays the owner, whoever asks.
 pub(super) async fn try_again(
     session: &mut Tx,
     turn: &TurnRow,
@@ -43,7 +49,7 @@ pub(super) async fn try_again(
     if !ended_by_outage(turn) {
         return Ok(Err(Notice::UnknownReview {}));
     }
-    if turn.finished_at.is_none_or(|at| actor.now.since(at) > LATE) {
+    if !is_open_to_retry(turn, actor.now) {
         return Ok(Err(Notice::TooOldToTry {}));
     }
     let waiting = session.count_waiting(&turn.conversation, &turn.user).await?;
@@ -119,7 +125,7 @@ impl Conversations {
         }))
     }
 
-    /// Has a turn that ended because the model's server was away gone on with; gives what the one who asks is told.
+    /// Continues a turn that ended because the model's server was away or gave no answer in time; gives what the one who asks is told.
     ///
     /// # Errors
     /// [`DecideError::NotFound`], and when the ledger could not do it.
@@ -131,7 +137,7 @@ impl Conversations {
     /// The same; gives the new turn, which begins when its lane comes to it.
     ///
     /// # Errors
-    /// As for [`Conversations::decide_review`]; [`DecideError::NotAgain`] when nothing can be gone on with.
+    /// As for [`Conversations::decide_review`]; [`DecideError::NotAgain`] when nothing can be continued.
     pub async fn try_again(&self, id: &TurnId, user: &str, principal: &str) -> Result<TurnId, DecideError> {
         let asked = self.asked_to_try_again(id, user, principal).await?;
         asked.map(|retry| retry.turn).map_err(|notice| match notice {
@@ -139,7 +145,9 @@ impl Conversations {
             Notice::GroupUnknown { groups } => DecideError::GroupUnknown(groups),
             Notice::TriedBefore {} => DecideError::NotAgain("it was tried again before"),
             Notice::QueueFull { .. } => DecideError::NotAgain("too many tasks of this person wait in this chat"),
-            _ => DecideError::NotAgain("only a turn that ended because the model's server was away is tried again, within 24 hours"),
+            _ => DecideError::NotAgain(
+                "only a turn that ended because the model's server was away, or gave no answer in time, is tried again, within 24 hours",
+            ),
         })
     }
 

@@ -131,7 +131,7 @@ impl IntoResponse for ApiError {
 static AWAY: Outages = Outages::new();
 const LEDGER: Subject = ("ledger", "requests");
 
-/// The ledger takes what requests write: it is not away, or no more.
+/// Tells the log once that the ledger takes writes again after an outage.
 pub(super) fn ledger_works() {
     if let Some(Lasting { seconds, tries }) = AWAY.ended(LEDGER, Instant::now()) {
         info!(seconds, requests = tries, "requests find the ledger again");

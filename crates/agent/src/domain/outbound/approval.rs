@@ -64,14 +64,10 @@ impl ActionView {
         }
     }
 
-    /// Who may approve it, of a task of `requester`. A call that asks nobody of its own asks `approvers`. A call whose own people are fewer
-    /// than its quorum can be approved by nobody.
+    /// Who may approve it, of a task of `requester`. A call that asks nobody of its own asks `approvers`.
     #[must_use]
     pub fn deciders<'a>(&'a self, approvers: &'a Approvers, requester: &'a str) -> Deciders<'a> {
-        match &self.approvers {
-            Some(own) => own.deciders(requester).for_quorum(self.quorum),
-            None => approvers.deciders(requester),
-        }
+        Approvers::deciders_of_call(self.approvers.as_ref(), self.quorum, approvers, requester)
     }
 
     /// The call was approved once and asks again.

@@ -11,8 +11,8 @@ use crate::model::manner::Asking;
 /// our own text stands as `"text"`, our calls as their numbers, and everything else as it came.
 const RAW: &str = "anthropic";
 
-/// The system prompt, and the dialogue. The protocol has one system prompt, and its cache lives from not changing. Behind a proxy there may be
-/// a server that takes less than the protocol: what is known of it holds here too.
+/// The system prompt, and the dialogue. The protocol has one system prompt, which the provider caches only while it does not change. Behind a
+/// proxy there may be a server that takes less than the protocol: what the gateway learned about that server applies here too.
 pub(super) fn messages<'a>(log: &'a [Message], asking: Asking<'_>) -> (&'a str, Vec<Value>) {
     let (system, sides) = sides(log);
     let mut before = Some(system).filter(|system| asking.manner.no_system && !system.is_empty());

@@ -193,8 +193,7 @@ impl Link {
         }
     }
 
-    /// Leaves once the calls that are under way have their answers, or at `stop`. Over HTTP each call has a request of its own: that one of
-    /// them found the session lost says nothing of the others. The caller of each call bounds its time.
+    /// Leaves once the calls that are under way have their answers, or at `stop`. The caller of each call bounds its time.
     pub(super) async fn drain(self, stop: CancellationToken) {
         self.peer.calls.close();
         tokio::select! {
@@ -203,6 +202,11 @@ impl Link {
             () = stop.cancelled() => (),
         }
         self.end().await;
+    }
+
+    /// Over HTTP each call has a request of its own: that one of them found the session lost says nothing of the others.
+    pub(super) fn is_http(&self) -> bool {
+        self.child.is_none()
     }
 
     /// Leaves, and ends what was started for it.

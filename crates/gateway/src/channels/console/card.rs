@@ -7,7 +7,7 @@ use super::shown::Shown;
 use super::view::{AlwaysView, AskView, BoxView, CallAskView, CallLine, CardPage, FieldView, KeepView, PageBlock, StepLine, SureView};
 use crate::channels::card::{self, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Surface, Tone};
 use crate::channels::wording::{clock_time, notice_people, notice_text};
-use countersign_agent::domain::{ActionStatus, ActionView, Locale, Outbound, StepStatus, StepView};
+use countersign_agent::domain::{ActionStatus, ActionView, Locale, Outbound, StepStatus, StepView, visible};
 use countersign_agent::template::Templates;
 
 /// `content` as the console draws it; none for what is no message. `name` gives people their names.
@@ -289,7 +289,8 @@ fn call(call: &Call<'_>, need: String) -> PageBlock {
     }))
 }
 
-/// The arguments of a call, one by one. A browser ends each line of a field with the same mark, so a text with others is edited as JSON.
+/// The arguments of a call, one by one. A page shows a text without what cannot be seen, and ends each line with the same mark. Where that
+/// would change an argument, there are no fields, and the call is edited as JSON.
 fn fields(arguments: &str) -> Vec<FieldView> {
     let Ok(Value::Object(arguments)) = serde_json::from_str(arguments) else {
         return Vec::new();
@@ -298,7 +299,7 @@ fn fields(arguments: &str) -> Vec<FieldView> {
         .into_iter()
         .map(|(name, value)| {
             let text = match value {
-                Value::String(text) if text.contains('\r') => return None,
+                Value::String(text) if text.contains('\r') || visible(&text) != text => return None,
                 Value::String(text) => text,
                 other => other.to_string(),
             };

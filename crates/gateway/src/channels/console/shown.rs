@@ -14,11 +14,11 @@ const ROW: usize = 90;
 pub struct Shown {
     label: String,
     text: String,
-    /// What stands there.
+    /// Lines shown at once.
     head: Vec<ShownLine>,
-    /// What is folded.
+    /// Lines behind "Show all".
     rest: Vec<ShownLine>,
-    /// Lines of all.
+    /// Number of lines in `text`.
     count: usize,
 }
 

@@ -50,6 +50,9 @@ impl CardPage {
                 call.ask = None;
             }
         }
+        if told.is_empty() {
+            return;
+        }
         let mut html = String::from("<p>");
         markdown::escape(told, &mut html);
         html.push_str("</p>");
@@ -171,15 +174,15 @@ pub(super) struct AlwaysView {
 /// The question before a button counts; all its words are ours, but for what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SureView {
-    /// The question.
+    /// Title of the confirmation.
     pub title: String,
-    /// What it comes to.
+    /// What happens on "yes".
     pub text: String,
     /// What it is about; foreign.
     pub about: Option<String>,
-    /// The button that counts.
+    /// Label of the button that confirms.
     pub yes: String,
-    /// Takes the press back.
+    /// Label of the button that closes the confirmation.
     pub no: String,
 }
 
@@ -188,7 +191,7 @@ pub struct SureView {
 pub struct AskView {
     /// The gate.
     pub(super) id: String,
-    /// Instead of a gate: the ended task that can be gone on with.
+    /// Instead of a gate: the ended task that can be continued.
     pub(super) turn: String,
     pub(super) ok: String,
     pub(super) no: String,
@@ -197,7 +200,7 @@ pub struct AskView {
     pub(super) label: String,
     pub(super) placeholder: String,
     pub(super) submit: String,
-    /// Asks for the plan of an expired review again, or has the task gone on with.
+    /// Asks for the plan of an expired review again, or continues the task.
     pub(super) again: String,
     /// Leaves steps out of the plan.
     pub(super) keep: Option<KeepView>,

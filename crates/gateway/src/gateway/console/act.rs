@@ -127,7 +127,7 @@ async fn edited(scene: &Scene, form: &Form, id: &ActionId) -> Result<Option<Stri
     Ok(Some(Value::Object(arguments).to_string()))
 }
 
-/// Stops a task, or has it gone on with after its model's server was away. `None` means that the task itself will say it.
+/// Stops a task, or continues it after its model's server was away or gave no answer in time. `None` means that the task itself will say it.
 async fn task(scene: &Scene, id: &TurnId, decision: &str) -> Result<Option<Notice>, ApiError> {
     let gateway = &scene.gateway;
     let Some(turn) = gateway.ledger.read().await?.turn(id).await? else {

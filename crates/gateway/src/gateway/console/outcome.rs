@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::{ChannelKind, DecisionKind, Gate, GateKind, Notice, Outbound};
+use countersign_agent::domain::{Approvers, ChannelKind, DecisionKind, Gate, GateKind, Notice, Outbound};
 use serde_json::json;
 
 use super::page::{Scene, Toast};
@@ -52,7 +52,7 @@ pub(super) fn refused(
     })
 }
 
-/// Who may decide `gate` in the console, where alone anybody is refused.
+/// Who may decide `gate` in the console. Over the API only the console refuses a person.
 pub(super) fn not_entitled(scene: &Scene, gate: &Gate) -> Notice {
     let approvers = scene
         .live
@@ -65,14 +65,15 @@ pub(super) fn not_entitled(scene: &Scene, gate: &Gate) -> Notice {
     Notice::not_entitled(&deciders, &|id| scene.person(id).name)
 }
 
-/// The same of one call.
+/// Who may decide this call in the console.
 pub(super) fn not_entitled_to_call(scene: &Scene, found: &ActionRecord) -> Notice {
     let ours = scene
         .live
         .in_chat(ChannelKind::Console, &found.chat)
         .approvers_of(GateKind::ToolApproval);
-    let approvers = found.action.approvers.as_ref().unwrap_or(ours);
-    Notice::not_entitled(&approvers.deciders(&found.user), &|id| scene.person(id).name)
+    let call = &found.action;
+    let deciders = Approvers::deciders_of_call(call.approvers.as_ref(), call.quorum, ours, &found.user);
+    Notice::not_entitled(&deciders, &|id| scene.person(id).name)
 }
 
 /// Does the script of the page ask?

@@ -72,7 +72,7 @@ pub(super) fn person(templates: &Templates, locale: Locale, id: &str) -> Person 
     }
 }
 
-/// Ourselves; the seal is our face.
+/// The bot; its avatar is the seal.
 pub(super) fn bot() -> Person {
     Person {
         id: String::new(),

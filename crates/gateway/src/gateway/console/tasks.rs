@@ -8,8 +8,8 @@ use super::page::Scene;
 use super::talk::clock;
 use super::timeline::{Entry, entries};
 use crate::channels::{CardPage, StepLine, SureView, notice_people, step_lines, undone_words};
+use crate::conversation::is_open_to_retry;
 use crate::gateway::error::ApiError;
-use crate::lanes::ended_by_outage;
 use crate::store::{EventRow, InboxRow, ListQuery, Read, TurnRow};
 
 /// Waiting gates on the page.
@@ -112,8 +112,11 @@ pub(super) async fn open_card(session: &mut Read, scene: &Scene, row: &TurnRow) 
 pub(super) async fn leave_to_others(session: &mut Read, scene: &Scene, gate: &Gate, page: &mut CardPage) -> Result<(), ApiError> {
     let told = scene.gateway.conversations.bystander(session, gate, &scene.people.me.id).await?;
     let name = |id: &str| scene.person(id).name;
-    if let Some(Notice::NotEntitled { requester }) = told.map(|told| notice_people(&told, &name).unwrap_or(told)) {
-        page.without_buttons(&scene.say("console.waits_for", json!({ "people": requester })));
+    match told.map(|told| notice_people(&told, &name).unwrap_or(told)) {
+        Some(Notice::NotEntitled { requester }) => page.without_buttons(&scene.say("console.waits_for", json!({ "people": requester }))),
+        // Where nobody may, the card says so.
+        Some(_) => page.without_buttons(""),
+        None => (),
     }
     Ok(())
 }
@@ -259,7 +262,7 @@ pub(super) fn task(scene: &Scene, row: &TurnRow, events: &[EventRow], brief: boo
         live: !row.status.is_final(),
         act: match row.status.is_final() {
             false => "stop",
-            true if ended_by_outage(row) => "try_again",
+            true if is_open_to_retry(row, scene.gateway.clock.now()) => "try_again",
             true => "",
         },
         done: steps.iter().filter(|step| step.mark == "completed").count(),

@@ -7,7 +7,7 @@ use sqlx::any::AnyRow;
 use super::Result;
 use super::arrive::{self, NewRow};
 use super::lanes::Lease;
-use super::page::{Cursor, Page, page};
+use super::page::{Cursor, Page};
 use super::sql::{Columns, encode, named};
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
@@ -174,27 +174,37 @@ impl Read {
             _ => None,
         };
         let turn = match repeated {
-            Some(id) => self.turn(&id).await?,
+            Some(id) => self.turn_in_brief(&id, 0).await?,
             None => None,
         };
         Ok(turn.map(|turn| turn.text).unwrap_or_default())
     }
 
-    /// A page of the tasks that wait in a lane, oldest first, each with its place there, from 1; those of one chat, or all.
+    /// A page of the tasks that wait in a lane, oldest first, each with its place there, from 1; those of one chat, or all. A damaged row is
+    /// left out.
     pub async fn list_queue(&mut self, chat: Option<&str>, limit: i64, after: Option<&Cursor>) -> Result<Page<(InboxRow, i64)>> {
         let chat = chat.map(keys::shown);
+        // `+`: SQLite would walk the whole inbox; few rows wait, and an index has those.
         let rows = sqlx::query(
             "SELECT id, state, received_at, payload,
                (SELECT COUNT(*) FROM inbox AS older WHERE older.lane_id = inbox.lane_id AND older.state = 'laned' AND older.id < inbox.id) AS ahead
-             FROM inbox WHERE state = 'laned' AND (CAST($1 AS TEXT) IS NULL OR chat = $1) AND id > $2 ORDER BY id LIMIT $3",
+             FROM inbox WHERE state = 'laned' AND (CAST($1 AS TEXT) IS NULL OR chat = $1) AND +id > $2 ORDER BY +id LIMIT $3",
         )
         .bind(chat.as_deref())
         .bind(after.map_or(0, |cursor| cursor.at))
         .bind(limit + 1)
         .fetch_all(&mut *self.conn)
         .await?;
-        let placed = |row: &AnyRow| Ok((read_row(row)?, row.int("ahead")? + 1));
-        page(&rows, limit, placed, |(row, _)| Cursor::new(Millis(row.id), ""))
+        let shown = &rows[..rows.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
+        // The next page begins behind a damaged row, too.
+        let last = shown.last().filter(|_| shown.len() < rows.len());
+        let next = last.map(|row| row.int("id")).transpose()?.map(|id| Cursor::new(Millis(id), ""));
+        let mut items = Vec::with_capacity(shown.len());
+        for row in shown {
+            let place = row.int("ahead")? + 1;
+            items.extend(self.readable(std::slice::from_ref(row))?.into_iter().map(|task| (task, place)));
+        }
+        Ok(Page { items, next })
     }
 
     /// The task (untriaged or laned) of this message, which a recall drops and an edit changes.

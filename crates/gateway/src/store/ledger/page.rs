@@ -1,4 +1,4 @@
-//! Pages of lists, newest first, with a cursor that stays right while rows are added.
+//! Pages of lists, with a cursor that stays right while rows are added.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,7 +29,7 @@ pub struct ListQuery {
     pub cursor: Option<Cursor>,
 }
 
-/// A page, newest first.
+/// A page, in the order of its list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page<T> {
     /// The rows.
@@ -38,7 +38,7 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
-/// Where a page ended: the next one has older rows only. Spelled as hex, opaque to those who carry it.
+/// Where a page ended: the next one begins behind it. Spelled as hex, opaque to those who carry it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     pub(super) at: i64,

@@ -35,9 +35,9 @@ pub(crate) enum Answer {
     Result(Value),
     /// It was not.
     Error(Refusal),
-    /// It was carried out; why its result cannot be read.
+    /// The call was carried out, but its result cannot be read; why.
     Unreadable(String),
-    /// What came says neither, and why.
+    /// The answer does not say whether the call was carried out; why.
     Unclear(String),
 }
 
