@@ -17,7 +17,7 @@
 //! [Plan] 3 in_progress: Read `summary.md` back and compare
 //! [Plan] 3 completed: Read `summary.md` back and compare
 //! [Plan] Plan completed
-//! [Reflect] [demo model] Read: `README.
+//! [Reflect] [demo model] Read: `README.md`, `metrics.csv`, `notes/2026-11-13-standup.md`, `tasks.csv`, `weekly/2026-W46-lin-xiao.md`, `weekly/2026-W46-maria.md`, `weekly/2026-W46-zhao-lei.md`.
 //! Turn completed: final_answer
 //! > [demo model] Read: `README.md`, `metrics.csv`, `notes/2026-11-13-standup.md`, `tasks.csv`, `weekly/2026-W46-lin-xiao.md`, `weekly/2026-W46-maria.md`, `weekly/2026-W46-zhao-lei.md`.
 //! summary.md is there: true

@@ -344,3 +344,22 @@ fn ask(ask: &card::Ask<'_>) -> AskView {
     });
     view
 }
+
+#[cfg(test)]
+mod tests {
+    use super::fields;
+
+    /// A field that a page would change is none: an edit of another argument would change this one, too.
+    #[test]
+    fn an_argument_that_cannot_be_seen_whole_has_no_field() {
+        let names = |arguments: &str| fields(arguments).into_iter().map(|field| field.name).collect::<Vec<_>>();
+        assert_eq!(names(r#"{"path":"a.csv","count":2,"text":"一\n二"}"#), ["count", "path", "text"]);
+        for hidden in [r"\ufeffid", r"\u001b[31m", r"a\u200cb", r"a\u2028b", r"a\r\nb"] {
+            assert_eq!(
+                names(&format!(r#"{{"path":"a.csv","text":"{hidden}"}}"#)),
+                Vec::<String>::new(),
+                "{hidden}"
+            );
+        }
+    }
+}
