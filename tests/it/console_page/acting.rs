@@ -52,8 +52,8 @@ async fn a_task_that_an_outage_ended_is_tried_again() {
     assert_eq!((done.status, toast(&done).contains("接着做这个任务")), (200, true), "{done:?}");
     let twice = press(&world, "lin", ("turn", &turn), "try_again", "").await;
     assert_eq!((twice.status, toast(&twice).contains("已经有人点过")), (409, true), "{twice:?}");
-    let page = shows(&world, "排队，第 1 位").await;
-    let (_, queued) = page.split_once("排队，第 1 位").unwrap();
+    let page = shows(&world, "排队中，第 1 位").await;
+    let (_, queued) = page.split_once("排队中，第 1 位").unwrap();
     assert!(queued.split("</article>").next().unwrap().contains("整理笔记"), "{queued}");
     let queue = world.api.get("/api/v1/queue").await;
     assert_eq!(

@@ -231,7 +231,7 @@ async fn a_task_that_waits_can_be_stopped(on: On) {
 /// Words for the running task wait with it, and the model reads them with the next try.
 async fn words_reach_the_model_when_it_is_back(on: On) {
     let (c, u) = (on.chat("c1"), on.user("u1"));
-    // A thread of Slack does not say to which message of it somebody replies.
+    // A reply in a thread need not say which message it is to.
     let world = World::frozen_on(on, &[("AGENT__QUEUE_MODE", "steer")], reporter).await;
     let card = approved(&world, c, 4, refusing(503, &[])).await;
     let asked = world.model.seen().len();
