@@ -14,7 +14,8 @@ use crate::gateway::state::Gateway;
 use crate::lanes::{Details, WorkError};
 use crate::store::{ListQuery, Read, TurnRow};
 
-const STATUSES: &[&str] = &["running", "paused", "completed", "failed", "cancelled"];
+/// Programs that were written for earlier versions may ask for `queued` turns; there are none any more.
+const STATUSES: &[&str] = &["queued", "running", "paused", "completed", "failed", "cancelled"];
 
 /// Query of the list.
 #[derive(Debug, Default, Deserialize)]
