@@ -158,7 +158,7 @@ impl Conversations {
     /// When the ledger cannot be read.
     pub async fn bystander(&self, session: &mut Read, gate: &Gate, user: &str) -> Result<Option<Notice>, StoreError> {
         let rights = self.rights_of(session, &gate.conversation, user).await?;
-        // Who may approve may also refuse.
+        // Everybody who may approve may also cancel: who may not cancel may do nothing here.
         let may = rights.may(user, &Act::Cancel, gate);
         Ok(matches!(may, Right::No).then(|| rights.not_entitled(gate, None)))
     }

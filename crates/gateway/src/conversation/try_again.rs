@@ -134,7 +134,7 @@ impl Conversations {
         Ok(asked.map_or_else(|notice| notice, |retry| Notice::TryingAgain { before: retry.before }))
     }
 
-    /// The same; gives the new turn, which begins when its lane comes to it.
+    /// Continues a turn that ended in this way; gives the new turn, which begins when its lane comes to it.
     ///
     /// # Errors
     /// As for [`Conversations::decide_review`]; [`DecideError::NotAgain`] when nothing can be continued.

@@ -204,7 +204,7 @@ impl Link {
         self.end().await;
     }
 
-    /// Over HTTP each call has a request of its own: that one of them found the session lost says nothing of the others.
+    /// Is the server reached over HTTP? There each call has a request of its own, so one that finds the session lost says nothing of the others.
     pub(super) fn is_http(&self) -> bool {
         self.child.is_none()
     }

@@ -178,7 +178,7 @@ pub struct SureView {
     pub title: String,
     /// What happens on "yes".
     pub text: String,
-    /// What it is about; foreign.
+    /// The call or the steps that the question is about: foreign text.
     pub about: Option<String>,
     /// Label of the button that confirms.
     pub yes: String,

@@ -1,4 +1,4 @@
-//! What waits in a lane and has no turn yet.
+//! Tasks that wait in a lane and have no turn yet.
 
 use axum::Json;
 use axum::extract::State;
