@@ -60,7 +60,7 @@ pub(super) fn voter_key(vote: &Vote) -> Vec<u8> {
 }
 
 /// Text for a column that is shown or filtered but never an identity. Postgres refuses NUL in TEXT.
-pub(super) fn shown(text: &str) -> Cow<'_, str> {
+pub(super) fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') {
         Cow::Owned(text.replace('\0', "\u{fffd}"))
     } else {

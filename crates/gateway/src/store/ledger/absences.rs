@@ -3,7 +3,7 @@
 use countersign_agent::domain::{Absence, Conversation, Millis};
 
 use super::Result;
-use super::sql::{Columns, encode};
+use super::sql::{args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 
@@ -13,10 +13,11 @@ const MOST: i64 = 100;
 impl Read {
     /// The absence of `person` in the organisation of `place`, if it has not ended before `now`.
     pub async fn absence(&mut self, place: &Conversation, person: &str, now: Millis) -> Result<Option<Absence>> {
-        let row = sqlx::query("SELECT body FROM absences WHERE person_key = $1 AND until >= $2")
-            .bind(keys::member_key(place, person))
-            .bind(now.0)
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe(
+                "SELECT body FROM absences WHERE person_key = $1 AND until >= $2",
+                args![keys::member_key(place, person), now],
+            )
             .await?;
         row.map(|row| row.json("body")).transpose()
     }
@@ -35,11 +36,11 @@ impl Read {
 
     /// Those in whose place `deputy` decides at `now`.
     pub async fn deputises_for(&mut self, place: &Conversation, deputy: &str, now: Millis) -> Result<Vec<Absence>> {
-        let rows = sqlx::query("SELECT body FROM absences WHERE deputy_key = $1 AND until >= $2 ORDER BY person_key LIMIT $3")
-            .bind(keys::member_key(place, deputy))
-            .bind(now.0)
-            .bind(MOST)
-            .fetch_all(&mut *self.conn)
+        let rows = self
+            .all(
+                "SELECT body FROM absences WHERE deputy_key = $1 AND until >= $2 ORDER BY person_key LIMIT $3",
+                args![keys::member_key(place, deputy), now, MOST],
+            )
             .await?;
         rows.iter().map(|row| row.json("body")).collect()
     }
@@ -48,24 +49,23 @@ impl Read {
 impl Tx {
     /// Writes an absence in place of the person's earlier one.
     pub async fn set_absence(&mut self, place: &Conversation, absence: &Absence) -> Result<()> {
-        sqlx::query(
+        self.run(
             "INSERT INTO absences (person_key, deputy_key, until, body) VALUES ($1, $2, $3, $4)
              ON CONFLICT (person_key) DO UPDATE SET deputy_key = excluded.deputy_key, until = excluded.until, body = excluded.body",
+            args![
+                keys::member_key(place, &absence.person),
+                keys::member_key(place, &absence.deputy),
+                absence.until.0,
+                encode(absence)?
+            ],
         )
-        .bind(keys::member_key(place, &absence.person))
-        .bind(keys::member_key(place, &absence.deputy))
-        .bind(absence.until.0)
-        .bind(encode(absence)?)
-        .execute(&mut *self.conn)
         .await?;
         Ok(())
     }
 
     /// Removes the absence of `person`.
     pub async fn end_absence(&mut self, place: &Conversation, person: &str) -> Result<()> {
-        sqlx::query("DELETE FROM absences WHERE person_key = $1")
-            .bind(keys::member_key(place, person))
-            .execute(&mut *self.conn)
+        self.run("DELETE FROM absences WHERE person_key = $1", args![keys::member_key(place, person)])
             .await?;
         Ok(())
     }

@@ -1,17 +1,15 @@
 //! Proposed tool calls: intent, sent, done.
 
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Approvers, CallEdit, ChannelKind, CoveredBy, Decision, EffectClass, GateId, Millis, ToolResult, TurnId,
-    Vote,
+    Action, ActionId, ActionStatus, Approvers, CallEdit, ChannelKind, CoveredBy, Decision, EffectClass, GateId, ToolResult, TurnId, Vote,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::lanes::Lease;
 use super::page::{Cursor, List, ListQuery, Page, page};
-use super::sql::{Columns, encode, named, unsigned};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
 
@@ -34,7 +32,14 @@ pub struct ActionRecord {
 macro_rules! columns {
     () => {
         "actions.id, actions.turn_id, actions.gate_id, actions.position, actions.status, actions.created_at, actions.expires_at,
-           actions.call, actions.decision, actions.result"
+         actions.call, actions.decision, actions.result"
+    };
+}
+
+/// The SELECT of whole rows; `$rest` is what follows the name of the table.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("SELECT ", columns!(), " FROM actions ", $rest)
     };
 }
 
@@ -78,14 +83,16 @@ impl Call {
 impl Read {
     /// One action.
     pub async fn action(&mut self, id: &ActionId) -> Result<Option<ActionRecord>> {
-        let row = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1"
-        ))
-        .bind(&*keys::shown(id.as_str()))
-        .fetch_optional(&mut *self.conn)
-        .await?;
+        let row = self
+            .maybe(
+                concat!(
+                    "SELECT ",
+                    columns!(),
+                    ", turns.channel, turns.chat, turns.user_id FROM actions JOIN turns ON turns.id = actions.turn_id WHERE actions.id = $1"
+                ),
+                args![keys::without_nul(id.as_str())],
+            )
+            .await?;
         match row {
             Some(row) => Ok(Some(self.with_row_votes(read_record(&row)?).await?)),
             None => Ok(None),
@@ -103,27 +110,20 @@ impl Read {
 
     /// The actions of a gate, by position.
     pub async fn actions_of_gate(&mut self, gate: &GateId) -> Result<Vec<Action>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM actions WHERE gate_id = $1 ORDER BY position, id"
-        ))
-        .bind(gate.as_str())
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self
+            .all(select!("WHERE gate_id = $1 ORDER BY position, id"), args![gate.as_str()])
+            .await?;
         rows.iter().map(read).collect()
     }
 
     /// The actions of a turn, oldest batch first, by position within it.
     pub async fn actions_of_turn(&mut self, turn: &TurnId) -> Result<Vec<Action>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM actions WHERE turn_id = $1 ORDER BY created_at, position, id"
-        ))
-        .bind(turn.as_str())
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self
+            .all(
+                select!("WHERE turn_id = $1 ORDER BY created_at, position, id"),
+                args![turn.as_str()],
+            )
+            .await?;
         rows.iter().map(read).collect()
     }
 
@@ -134,7 +134,7 @@ impl Read {
                 "SELECT ",
                 columns!(),
                 ", turns.channel, turns.chat, turns.user_id
-               FROM actions JOIN turns ON turns.id = actions.turn_id"
+                 FROM actions JOIN turns ON turns.id = actions.turn_id"
             ),
             only: None,
             status: "actions.status",
@@ -145,7 +145,7 @@ impl Read {
             at: "actions.created_at",
             id: "actions.id",
         };
-        let rows = list.rows(&mut self.conn, query).await?;
+        let rows = list.rows(self, query).await?;
         let records = page(&rows, query.limit, read_record, |record| {
             Cursor::new(record.action.created_at, record.action.id.as_str())
         })?;
@@ -164,25 +164,27 @@ impl Tx {
     /// `Stale` when the lease is lost, or when the call is known and was sent: nothing may run twice.
     pub async fn insert_action(&mut self, lease: &Lease, action: &Action) -> Result<()> {
         self.prove_lease(lease).await?;
-        let written = sqlx::query(
-            "INSERT INTO actions (id, turn_id, gate_id, position, status, created_at, expires_at, call, decision, result)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-             ON CONFLICT (id) DO UPDATE SET gate_id = excluded.gate_id, status = excluded.status, expires_at = excluded.expires_at,
-               call = excluded.call, decision = excluded.decision WHERE actions.status = 'approved'",
-        )
-        .bind(action.id.as_str())
-        .bind(action.turn_id.as_str())
-        .bind(action.gate_id.as_ref().map(GateId::as_str))
-        .bind(i64::from(action.position))
-        .bind(action.status.as_str())
-        .bind(action.created_at.0)
-        .bind(action.expires_at.map(|at| at.0))
-        .bind(encode(&Call::of(action))?)
-        .bind(action.decision.as_ref().map(encode).transpose()?)
-        .bind(action.result.as_ref().map(encode).transpose()?)
-        .execute(&mut *self.conn)
-        .await?;
-        if written.rows_affected() == 0 {
+        let written = self
+            .run(
+                "INSERT INTO actions (id, turn_id, gate_id, position, status, created_at, expires_at, call, decision, result)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                 ON CONFLICT (id) DO UPDATE SET gate_id = excluded.gate_id, status = excluded.status, expires_at = excluded.expires_at,
+                   call = excluded.call, decision = excluded.decision WHERE actions.status = 'approved'",
+                args![
+                    action.id.as_str(),
+                    action.turn_id.as_str(),
+                    action.gate_id.as_ref(),
+                    i64::from(action.position),
+                    action.status.as_str(),
+                    action.created_at,
+                    action.expires_at,
+                    encode(&Call::of(action))?,
+                    action.decision.as_ref().map(encode).transpose()?,
+                    action.result.as_ref().map(encode).transpose()?
+                ],
+            )
+            .await?;
+        if written == 0 {
             return Err(StoreError::Stale);
         }
         Ok(())
@@ -190,23 +192,24 @@ impl Tx {
 
     /// Puts the call of `action`, as a person edited it, in the place of what the model sent. Gives `false` when the row does not wait.
     pub async fn edit_action(&mut self, action: &Action) -> Result<bool> {
-        let edited = sqlx::query("UPDATE actions SET call = $1 WHERE id = $2 AND status = 'pending'")
-            .bind(encode(&Call::of(action))?)
-            .bind(action.id.as_str())
-            .execute(&mut *self.conn)
+        let edited = self
+            .run(
+                "UPDATE actions SET call = $1 WHERE id = $2 AND status = 'pending'",
+                args![encode(&Call::of(action))?, action.id.as_str()],
+            )
             .await?;
-        Ok(edited.rows_affected() > 0)
+        Ok(edited > 0)
     }
 
     /// Settles a waiting row (`pending` or `unknown`). Gives `false` when it was settled before.
     pub async fn decide_action(&mut self, id: &ActionId, status: ActionStatus, decision: &Decision) -> Result<bool> {
-        let settled = sqlx::query("UPDATE actions SET status = $1, decision = $2 WHERE id = $3 AND status IN ('pending', 'unknown')")
-            .bind(status.as_str())
-            .bind(encode(decision)?)
-            .bind(id.as_str())
-            .execute(&mut *self.conn)
+        let settled = self
+            .run(
+                "UPDATE actions SET status = $1, decision = $2 WHERE id = $3 AND status IN ('pending', 'unknown')",
+                args![status.as_str(), encode(decision)?, id.as_str()],
+            )
             .await?;
-        Ok(settled.rows_affected() > 0)
+        Ok(settled > 0)
     }
 
     /// `gate` asks whether the call of `action`, of which nobody knows whether it ran, is to run again. The row lapses with the gate.
@@ -215,14 +218,11 @@ impl Tx {
     /// `Stale` when the lease is lost.
     pub async fn reopen_action(&mut self, lease: &Lease, action: &Action, gate: &GateId) -> Result<()> {
         self.prove_lease(lease).await?;
-        sqlx::query(
+        self.run(
             "UPDATE actions SET status = 'unknown', gate_id = $1, call = $2,
-               expires_at = COALESCE((SELECT gates.expires_at FROM gates WHERE gates.id = $1), actions.expires_at) WHERE id = $3",
+             expires_at = COALESCE((SELECT gates.expires_at FROM gates WHERE gates.id = $1), actions.expires_at) WHERE id = $3",
+            args![gate.as_str(), encode(&Call::of(action))?, action.id.as_str()],
         )
-        .bind(gate.as_str())
-        .bind(encode(&Call::of(action))?)
-        .bind(action.id.as_str())
-        .execute(&mut *self.conn)
         .await?;
         Ok(())
     }
@@ -233,16 +233,13 @@ impl Tx {
     /// `Stale` when the lease is lost, or when a row that is to run is not `approved` (any more): nothing may run twice.
     pub async fn move_action(&mut self, lease: &Lease, id: &ActionId, status: ActionStatus) -> Result<()> {
         self.prove_lease(lease).await?;
-        let moved = sqlx::query("UPDATE actions SET status = $1 WHERE id = $2 AND (status = 'approved' OR $1 <> 'running')")
-            .bind(status.as_str())
-            .bind(id.as_str())
-            .execute(&mut *self.conn)
+        let moved = self
+            .run(
+                "UPDATE actions SET status = $1 WHERE id = $2 AND (status = 'approved' OR $1 <> 'running')",
+                args![status.as_str(), id.as_str()],
+            )
             .await?;
-        if moved.rows_affected() == 0 {
-            Err(StoreError::Stale)
-        } else {
-            Ok(())
-        }
+        if moved == 0 { Err(StoreError::Stale) } else { Ok(()) }
     }
 
     /// A rule denies a call that was approved and not sent, or that waits for its question.
@@ -251,17 +248,13 @@ impl Tx {
     /// `Stale` when the lease is lost, or when the call was sent.
     pub async fn deny_action(&mut self, lease: &Lease, id: &ActionId, decision: &Decision) -> Result<()> {
         self.prove_lease(lease).await?;
-        let denied =
-            sqlx::query("UPDATE actions SET status = 'rejected', decision = $1 WHERE id = $2 AND status IN ('approved', 'pending')")
-                .bind(encode(decision)?)
-                .bind(id.as_str())
-                .execute(&mut *self.conn)
-                .await?;
-        if denied.rows_affected() == 0 {
-            Err(StoreError::Stale)
-        } else {
-            Ok(())
-        }
+        let denied = self
+            .run(
+                "UPDATE actions SET status = 'rejected', decision = $1 WHERE id = $2 AND status IN ('approved', 'pending')",
+                args![encode(decision)?, id.as_str()],
+            )
+            .await?;
+        if denied == 0 { Err(StoreError::Stale) } else { Ok(()) }
     }
 
     /// Stores the result (`done`).
@@ -270,20 +263,20 @@ impl Tx {
     /// `Stale` when the lease is lost.
     pub async fn finish_action(&mut self, lease: &Lease, id: &ActionId, status: ActionStatus, result: &ToolResult) -> Result<()> {
         self.prove_lease(lease).await?;
-        let done = sqlx::query("UPDATE actions SET status = $1, result = $2 WHERE id = $3")
-            .bind(status.as_str())
-            .bind(encode(result)?)
-            .bind(id.as_str())
-            .execute(&mut *self.conn)
+        let done = self
+            .run(
+                "UPDATE actions SET status = $1, result = $2 WHERE id = $3",
+                args![status.as_str(), encode(result)?, id.as_str()],
+            )
             .await?;
-        if done.rows_affected() == 0 {
+        if done == 0 {
             return Err(StoreError::Corrupt(format!("there is no action {id}")));
         }
         self.clear_crashes(lease).await
     }
 }
 
-fn read(row: &AnyRow) -> Result<Action> {
+fn read(row: &Row) -> Result<Action> {
     Ok(Action {
         result: row.maybe_json("result")?,
         ..read_call(row)?
@@ -291,12 +284,12 @@ fn read(row: &AnyRow) -> Result<Action> {
 }
 
 /// An action without what came of it.
-pub(super) fn read_call(row: &AnyRow) -> Result<Action> {
+pub(super) fn read_call(row: &Row) -> Result<Action> {
     let call: Call = row.json("call")?;
     Ok(Action {
-        id: ActionId::new(row.text("id")?),
-        turn_id: TurnId::new(row.text("turn_id")?),
-        gate_id: row.maybe_text("gate_id")?.map(GateId::new),
+        id: row.get("id")?,
+        turn_id: row.get("turn_id")?,
+        gate_id: row.get("gate_id")?,
         call_id: call.call_id,
         tool: call.tool,
         effect: call.effect,
@@ -307,26 +300,26 @@ pub(super) fn read_call(row: &AnyRow) -> Result<Action> {
         covered_by: call.covered_by,
         quorum: call.quorum,
         approvers: call.approvers,
-        status: named("status", row.text("status")?)?,
-        position: unsigned("position", row.int("position")?)?,
-        created_at: Millis(row.int("created_at")?),
-        expires_at: row.maybe_int("expires_at")?.map(Millis),
+        status: row.named("status")?,
+        position: row.get("position")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
         decision: row.maybe_json("decision")?,
         result: None,
     })
 }
 
-fn read_record(row: &AnyRow) -> Result<ActionRecord> {
+fn read_record(row: &Row) -> Result<ActionRecord> {
     Ok(ActionRecord {
         action: read(row)?,
         channel: channel(row)?,
-        chat: row.text("chat")?,
-        user: row.text("user_id")?,
+        chat: row.get("chat")?,
+        user: row.get("user_id")?,
         votes: Vec::new(),
     })
 }
 
 /// The `channel` column.
-pub(super) fn channel(row: &AnyRow) -> Result<ChannelKind> {
-    named("channel", row.text("channel")?)
+pub(super) fn channel(row: &Row) -> Result<ChannelKind> {
+    row.named("channel")
 }

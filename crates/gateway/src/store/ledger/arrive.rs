@@ -39,7 +39,7 @@ impl NewRow {
             event_key: keys::event_key(inbound),
             message_key: keys::message_key(inbound),
             channel: inbound.conversation.channel.as_str(),
-            chat: keys::shown(&inbound.conversation.chat).into_owned(),
+            chat: keys::without_nul(&inbound.conversation.chat).into_owned(),
             person_key: keys::person_key(&inbound.conversation, &inbound.sender),
             kind: inbound.body.name(),
             payload: encode(inbound)?,

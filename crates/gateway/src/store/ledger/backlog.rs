@@ -4,7 +4,7 @@ use countersign_agent::domain::Millis;
 
 use super::Result;
 use super::outbox_claim::heads;
-use super::sql::Columns;
+use super::sql::args;
 use super::transaction::Read;
 
 /// What waits now.
@@ -29,51 +29,54 @@ pub struct Backlog {
 impl Read {
     /// Counts what waits. Every count reads an index that holds nothing but what waits.
     pub async fn backlog(&mut self) -> Result<Backlog> {
-        let row = sqlx::query(
-            "SELECT (SELECT COUNT(*) FROM inbox WHERE state = 'new') AS inbox,
-               (SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1) AS inbox_since,
-               (SELECT COUNT(*) FROM inbox WHERE state = 'laned') AS lanes,
-               (SELECT COUNT(*) FROM outbox WHERE state = 'waiting') AS outbox,
-               (SELECT MIN(created_at) FROM outbox WHERE state = 'waiting') AS outbox_since,
-               (SELECT COUNT(*) FROM gates WHERE status = 'pending') AS gates,
-               (SELECT COUNT(*) FROM turns WHERE finished_at IS NULL) AS turns",
-        )
-        .fetch_one(&mut *self.conn)
-        .await?;
+        let row = self
+            .one(
+                "SELECT (SELECT COUNT(*) FROM inbox WHERE state = 'new') AS inbox,
+                 (SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1) AS inbox_since,
+                 (SELECT COUNT(*) FROM inbox WHERE state = 'laned') AS lanes,
+                 (SELECT COUNT(*) FROM outbox WHERE state = 'waiting') AS outbox,
+                 (SELECT MIN(created_at) FROM outbox WHERE state = 'waiting') AS outbox_since,
+                 (SELECT COUNT(*) FROM gates WHERE status = 'pending') AS gates,
+                 (SELECT COUNT(*) FROM turns WHERE finished_at IS NULL) AS turns",
+                args![],
+            )
+            .await?;
         Ok(Backlog {
-            inbox: row.int("inbox")?,
-            inbox_since: row.maybe_int("inbox_since")?.map(Millis),
-            lanes: row.int("lanes")?,
-            outbox: row.int("outbox")?,
-            outbox_since: row.maybe_int("outbox_since")?.map(Millis),
-            gates: row.int("gates")?,
-            turns: row.int("turns")?,
+            inbox: row.get("inbox")?,
+            inbox_since: row.get("inbox_since")?,
+            lanes: row.get("lanes")?,
+            outbox: row.get("outbox")?,
+            outbox_since: row.get("outbox_since")?,
+            gates: row.get("gates")?,
+            turns: row.get("turns")?,
         })
     }
 
     /// When the oldest event came in that waits for triage.
     pub(super) async fn oldest_untriaged(&mut self) -> Result<Option<Millis>> {
-        let row = sqlx::query("SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1")
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe("SELECT received_at FROM inbox WHERE state = 'new' ORDER BY id LIMIT 1", args![])
             .await?;
-        row.map(|row| Ok(Millis(row.int("received_at")?))).transpose()
+        row.map(|row| row.get("received_at")).transpose()
     }
 
     /// The moment the next lane or outbox row is due; in the past when something is due already. A lane may be
     /// due and still not be given out: while `per_chat` others of its chat are leased, or, after two deaths, while another such lane is.
     pub async fn next_due(&mut self) -> Result<Option<Millis>> {
-        let row = sqlx::query(concat!(
-            "SELECT CAST(MIN(due) AS BIGINT) AS due FROM (
-               SELECT MIN(CASE WHEN lease_until > ready_at THEN lease_until ELSE ready_at END) AS due FROM lanes WHERE ready_at < $1
-               UNION ALL
-               SELECT MIN(CASE WHEN held_until > ready_at THEN held_until ELSE ready_at END) FROM outbox AS head
-                WHERE state = 'waiting' AND ",
-            heads!(),
-            ") AS dues"
-        ))
-        .bind(Millis::NEVER.0)
-        .fetch_one(&mut *self.conn)
-        .await?;
-        Ok(row.maybe_int("due")?.map(Millis))
+        let row = self
+            .one(
+                concat!(
+                    "SELECT CAST(MIN(due) AS BIGINT) AS due FROM (
+                     SELECT MIN(CASE WHEN lease_until > ready_at THEN lease_until ELSE ready_at END) AS due FROM lanes WHERE ready_at < $1
+                     UNION ALL
+                     SELECT MIN(CASE WHEN held_until > ready_at THEN held_until ELSE ready_at END) FROM outbox AS head
+                      WHERE state = 'waiting' AND ",
+                    heads!(),
+                    ") AS dues"
+                ),
+                args![Millis::NEVER.0],
+            )
+            .await?;
+        row.get("due")
     }
 }

@@ -7,7 +7,7 @@ use countersign_agent::domain::{Conversation, Millis, Outbound, OutboxOp};
 use super::Result;
 use super::inbox::InboxRow;
 use super::page::{Cursor, Page};
-use super::sql::{Columns, decode};
+use super::sql::{args, decode};
 use super::transaction::Read;
 use crate::store::keys;
 
@@ -36,29 +36,25 @@ pub enum ChatEntry {
 impl Read {
     /// A page of what was said in a console chat, newest first.
     pub async fn chat_entries(&mut self, chat: &str, limit: i64, after: Option<&Cursor>) -> Result<Page<ChatEntry>> {
-        let chat = keys::shown(chat);
+        let chat = keys::without_nul(chat);
         let before = after.map_or(i64::MAX, |cursor| cursor.at);
-        let heard = sqlx::query(
-            "SELECT id, state, received_at, payload FROM inbox WHERE channel = 'console' AND kind = 'message' AND chat = $1 AND id < $2
-             ORDER BY id DESC LIMIT $3",
-        )
-        .bind(&*chat)
-        .bind(before)
-        .bind(limit + 1)
-        .fetch_all(&mut *self.conn)
-        .await?;
-        let posted = sqlx::query(
-            "SELECT id, key, conversation, body, platform_id, created_at,
-               (SELECT repaint.body FROM outbox AS repaint WHERE repaint.target = outbox.key AND repaint.state IN ('sent', 'waiting')
-                ORDER BY repaint.id DESC LIMIT 1) AS newest
-             FROM outbox WHERE channel = 'console' AND op = 'post' AND chat = $1 AND state IN ('sent', 'waiting') AND id < $2
-             ORDER BY id DESC LIMIT $3",
-        )
-        .bind(&*chat)
-        .bind(before)
-        .bind(limit + 1)
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let heard = self
+            .all(
+                "SELECT id, state, received_at, payload FROM inbox WHERE channel = 'console' AND kind = 'message' AND chat = $1 AND id < $2
+                 ORDER BY id DESC LIMIT $3",
+                args![&*chat, before, limit + 1],
+            )
+            .await?;
+        let posted = self
+            .all(
+                "SELECT id, key, conversation, body, platform_id, created_at,
+                   (SELECT repaint.body FROM outbox AS repaint WHERE repaint.target = outbox.key AND repaint.state IN ('sent', 'waiting')
+                    ORDER BY repaint.id DESC LIMIT 1) AS newest
+                 FROM outbox WHERE channel = 'console' AND op = 'post' AND chat = $1 AND state IN ('sent', 'waiting') AND id < $2
+                 ORDER BY id DESC LIMIT $3",
+                args![&*chat, before, limit + 1],
+            )
+            .await?;
         // Both kinds of ids come from one rising sequence: they tell the order.
         let mut entries: Vec<(i64, ChatEntry)> = Vec::with_capacity(heard.len() + posted.len());
         // Copies of what is not handled yet may be among them: the first stands.
@@ -69,7 +65,7 @@ impl Read {
             }
         }
         for row in &posted {
-            let shown: OutboxOp = match row.maybe_text("newest")? {
+            let shown: OutboxOp = match row.get::<Option<String>>("newest")? {
                 Some(newest) => decode("body", &newest)?,
                 None => row.json("body")?,
             };
@@ -82,11 +78,11 @@ impl Read {
                 id,
                 ChatEntry::Bot {
                     id,
-                    key: row.text("key")?,
+                    key: row.get("key")?,
                     thread: place.thread,
                     content,
-                    message_id: row.maybe_text("platform_id")?,
-                    at: Millis(row.int("created_at")?),
+                    message_id: row.get("platform_id")?,
+                    at: row.get("created_at")?,
                 },
             ));
         }

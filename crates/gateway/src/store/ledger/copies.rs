@@ -3,13 +3,12 @@
 //! The key of a copy's post is made of the gate and the person, so that every repaint finds it.
 
 use countersign_agent::domain::{Conversation, Gate, GateId, Millis, Outbound, OutboxOp};
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::gates::{self, GateRecord, columns};
 use super::lanes::Lease;
 use super::outbox::{NewOutbox, OutboxRow, outbox_key};
-use super::sql::{Columns, encode};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 
@@ -27,67 +26,70 @@ pub fn reminder_keys(gate: &GateId) -> [String; 2] {
 impl Read {
     /// Is a copy of the card of `gate` on its way to `person`, whose message we do not know yet?
     pub async fn is_copy_under_way(&mut self, gate: &GateId, person: &str) -> Result<bool> {
-        let row =
-            sqlx::query("SELECT 1 FROM outbox WHERE key = $1 AND copy_of = $2 AND state = 'waiting' AND (owner <> '' OR uncertain = 1)")
-                .bind(copy_key(gate, person))
-                .bind(&*keys::shown(gate.as_str()))
-                .fetch_optional(&mut *self.conn)
-                .await?;
+        let row = self
+            .maybe(
+                "SELECT 1 FROM outbox WHERE key = $1 AND copy_of = $2 AND state = 'waiting' AND (owner <> '' OR uncertain = 1)",
+                args![copy_key(gate, person), keys::without_nul(gate.as_str())],
+            )
+            .await?;
         Ok(row.is_some())
     }
 
     /// Is any copy on its way to `person`, into the direct chat `place`?
     pub async fn are_copies_under_way(&mut self, place: &Conversation, person: &str) -> Result<bool> {
-        let row =
-            sqlx::query("SELECT 1 FROM outbox WHERE chat_key = $1 AND copy_of IS NOT NULL AND state = 'waiting' AND owner <> '' LIMIT 1")
-                .bind(keys::chat_key(&place.direct_with(person)))
-                .fetch_optional(&mut *self.conn)
-                .await?;
+        let row = self
+            .maybe(
+                "SELECT 1 FROM outbox WHERE chat_key = $1 AND copy_of IS NOT NULL AND state = 'waiting' AND owner <> '' LIMIT 1",
+                args![keys::chat_key(&place.direct_with(person))],
+            )
+            .await?;
         Ok(row.is_some())
     }
 
     /// Does `person` have this message, in this chat, as their copy of the card of `gate`?
     pub async fn is_copy(&mut self, gate: &GateId, person: &str, place: &Conversation, message_id: &str) -> Result<bool> {
-        let row = sqlx::query("SELECT conversation, platform_id FROM outbox WHERE key = $1 AND copy_of = $2 AND state = 'sent'")
-            .bind(copy_key(gate, person))
-            .bind(&*keys::shown(gate.as_str()))
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe(
+                "SELECT conversation, platform_id FROM outbox WHERE key = $1 AND copy_of = $2 AND state = 'sent'",
+                args![copy_key(gate, person), keys::without_nul(gate.as_str())],
+            )
             .await?;
         let Some(row) = row else { return Ok(false) };
         let own: Conversation = row.json("conversation")?;
         // Not every platform tells the tenant with a click.
         let here = (own.channel, &own.app, &own.chat) == (place.channel, &place.app, &place.chat);
-        Ok(here && row.maybe_text("platform_id")?.as_deref() == Some(message_id))
+        Ok(here && row.get::<Option<String>>("platform_id")?.as_deref() == Some(message_id))
     }
 
     /// The open gates of whose cards there are copies in this direct chat, oldest first. `card_at` is that of the copy.
     pub async fn copied_gates(&mut self, place: &Conversation) -> Result<Vec<Gate>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!("gates."),
-            ", outbox.posted_at, outbox.sent_at FROM outbox JOIN gates ON gates.id = outbox.copy_of
-             WHERE outbox.chat_key = $1 AND outbox.copy_of IS NOT NULL AND outbox.state = 'sent' AND gates.status = 'pending'
-             ORDER BY gates.opened_at, gates.id"
-        ))
-        .bind(keys::chat_key(place))
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self
+            .all(
+                concat!(
+                    "SELECT ",
+                    columns!("gates."),
+                    ", outbox.posted_at, outbox.sent_at FROM outbox JOIN gates ON gates.id = outbox.copy_of
+                     WHERE outbox.chat_key = $1 AND outbox.copy_of IS NOT NULL AND outbox.state = 'sent' AND gates.status = 'pending'
+                     ORDER BY gates.opened_at, gates.id"
+                ),
+                args![keys::chat_key(place)],
+            )
+            .await?;
         rows.iter().map(read_copied).collect()
     }
 
     /// The gate with a copy in this direct chat that was closed last, if closed after `since`.
     pub async fn last_closed_copy(&mut self, place: &Conversation, since: Millis) -> Result<Option<GateRecord>> {
-        let row = sqlx::query(
-            "SELECT gates.id AS id FROM outbox JOIN gates ON gates.id = outbox.copy_of
-             WHERE outbox.chat_key = $1 AND outbox.copy_of IS NOT NULL AND outbox.state = 'sent' AND gates.closed_at > $2
-             ORDER BY gates.closed_at DESC, gates.opened_at DESC LIMIT 1",
-        )
-        .bind(keys::chat_key(place))
-        .bind(since.0)
-        .fetch_optional(&mut *self.conn)
-        .await?;
+        let row = self
+            .maybe(
+                "SELECT gates.id AS id FROM outbox JOIN gates ON gates.id = outbox.copy_of
+                 WHERE outbox.chat_key = $1 AND outbox.copy_of IS NOT NULL AND outbox.state = 'sent' AND gates.closed_at > $2
+                 ORDER BY gates.closed_at DESC, gates.opened_at DESC LIMIT 1",
+                args![keys::chat_key(place), since],
+            )
+            .await?;
         match row {
-            Some(row) => self.gate(&GateId::new(row.text("id")?)).await,
+            Some(row) => self.gate(&row.get::<GateId>("id")?).await,
             None => Ok(None),
         }
     }
@@ -100,12 +102,13 @@ impl Tx {
     /// `Stale` when the lease is lost.
     pub async fn mark_reminded(&mut self, lease: &Lease, gate: &GateId, at: Millis) -> Result<bool> {
         self.prove_lease(lease).await?;
-        let first = sqlx::query("UPDATE gates SET reminded_at = $1 WHERE id = $2 AND status = 'pending' AND reminded_at IS NULL")
-            .bind(at.0)
-            .bind(gate.as_str())
-            .execute(&mut *self.conn)
+        let first = self
+            .run(
+                "UPDATE gates SET reminded_at = $1 WHERE id = $2 AND status = 'pending' AND reminded_at IS NULL",
+                args![at, gate.as_str()],
+            )
             .await?;
-        Ok(first.rows_affected() > 0)
+        Ok(first > 0)
     }
 
     /// Notes that these people are asked to decide `gate`, too. Gives `false` as [`Tx::mark_reminded`] does.
@@ -114,22 +117,22 @@ impl Tx {
     /// `Stale` when the lease is lost.
     pub async fn mark_escalated(&mut self, lease: &Lease, gate: &GateId, to: &[String], at: Millis) -> Result<bool> {
         self.prove_lease(lease).await?;
-        let first = sqlx::query(
-            "UPDATE gates SET escalated_at = $1, escalated_to = $2 WHERE id = $3 AND status = 'pending' AND escalated_at IS NULL",
-        )
-        .bind(at.0)
-        .bind(encode(to)?)
-        .bind(gate.as_str())
-        .execute(&mut *self.conn)
-        .await?;
-        Ok(first.rows_affected() > 0)
+        let first = self
+            .run(
+                "UPDATE gates SET escalated_at = $1, escalated_to = $2 WHERE id = $3 AND status = 'pending' AND escalated_at IS NULL",
+                args![at, encode(to)?, gate.as_str()],
+            )
+            .await?;
+        Ok(first > 0)
     }
 
     /// The card of `gate` as its chat was shown it last.
     pub async fn shown_card(&mut self, gate: &Gate) -> Result<Outbound> {
-        let newest = sqlx::query("SELECT body FROM outbox WHERE target = $1 AND state IN ('sent', 'waiting') ORDER BY id DESC LIMIT 1")
-            .bind(outbox_key(&["gate", gate.id.as_str()]))
-            .fetch_optional(&mut *self.conn)
+        let newest = self
+            .maybe(
+                "SELECT body FROM outbox WHERE target = $1 AND state IN ('sent', 'waiting') ORDER BY id DESC LIMIT 1",
+                args![outbox_key(&["gate", gate.id.as_str()])],
+            )
             .await?;
         Ok(match newest.map(|row| row.json("body")).transpose()? {
             Some(OutboxOp::Patch { content, .. }) => content,
@@ -177,17 +180,17 @@ impl Tx {
     pub(super) async fn drop_follow_ups(&mut self, gate: &GateId) -> Result<()> {
         for key in reminder_keys(gate) {
             // One that is under way may arrive, but is not tried again.
-            sqlx::query("UPDATE outbox SET state = 'superseded' WHERE key = $1 AND state = 'waiting'")
-                .bind(key)
-                .execute(&mut *self.conn)
-                .await?;
+            self.run(
+                "UPDATE outbox SET state = 'superseded' WHERE key = $1 AND state = 'waiting'",
+                args![key],
+            )
+            .await?;
         }
-        sqlx::query(
+        self.run(
             "UPDATE outbox SET state = 'failed', error = 'the card was decided before'
              WHERE copy_of = $1 AND state = 'waiting' AND owner = '' AND uncertain = 0",
+            args![keys::without_nul(gate.as_str())],
         )
-        .bind(&*keys::shown(gate.as_str()))
-        .execute(&mut *self.conn)
         .await?;
         Ok(())
     }
@@ -195,13 +198,12 @@ impl Tx {
     /// The row was not sent and is nobody's now. If it is a copy of a card that was decided meanwhile, it is not tried again: the decision could
     /// not withdraw a copy that was under way.
     pub(super) async fn drop_late_copy(&mut self, row: &OutboxRow) -> Result<()> {
-        sqlx::query(
+        self.run(
             "UPDATE outbox SET state = 'failed', error = 'the card was decided before'
              WHERE id = $1 AND copy_of IS NOT NULL AND state = 'waiting' AND owner = '' AND uncertain = 0
                AND EXISTS (SELECT 1 FROM gates WHERE gates.id = outbox.copy_of AND gates.status <> 'pending')",
+            args![row.id],
         )
-        .bind(row.id)
-        .execute(&mut *self.conn)
         .await?;
         Ok(())
     }
@@ -212,20 +214,18 @@ impl Tx {
             chat: chat.to_owned(),
             ..place.clone()
         };
-        sqlx::query("UPDATE outbox SET conversation = $1, chat = $2, chat_key = $3 WHERE id = $4 AND state = 'waiting'")
-            .bind(encode(&place)?)
-            .bind(&*keys::shown(chat))
-            .bind(keys::chat_key(&place))
-            .bind(id)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE outbox SET conversation = $1, chat = $2, chat_key = $3 WHERE id = $4 AND state = 'waiting'",
+            args![encode(&place)?, keys::without_nul(chat), keys::chat_key(&place), id],
+        )
+        .await?;
         Ok(())
     }
 }
 
-fn read_copied(row: &AnyRow) -> Result<Gate> {
+fn read_copied(row: &Row) -> Result<Gate> {
     let gate = gates::read(row)?;
-    let posted = row.maybe_int("posted_at")?.or(row.maybe_int("sent_at")?);
+    let posted = row.get::<Option<i64>>("posted_at")?.or(row.get::<Option<i64>>("sent_at")?);
     Ok(Gate {
         card_at: posted.map(Millis),
         ..gate

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::Result;
 use super::audit::AuditEntry;
 use super::outbox::{NewOutbox, outbox_key};
-use super::sql::{Columns, encode};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use super::wakeups::Ending;
 use crate::store::coordination::Change;
@@ -19,14 +19,16 @@ use crate::store::keys;
 impl Read {
     /// The approvals of a gate, oldest first.
     pub(super) async fn votes(&mut self, gate: &GateId) -> Result<Vec<Vote>> {
-        let rows = sqlx::query("SELECT body, principal FROM votes WHERE gate_id = $1 ORDER BY at, person")
-            .bind(gate.as_str())
-            .fetch_all(&mut *self.conn)
+        let rows = self
+            .all(
+                "SELECT body, principal FROM votes WHERE gate_id = $1 ORDER BY at, person",
+                args![gate.as_str()],
+            )
             .await?;
         // Bodies of earlier versions do not tell by whom the API was used; the column does.
-        let vote = |row| {
-            let vote: Vote = Columns::json(row, "body")?;
-            let principal = Columns::maybe_text(row, "principal")?;
+        let vote = |row: &Row| {
+            let vote: Vote = row.json("body")?;
+            let principal = row.get("principal")?;
             Ok(Vote {
                 principal: vote.principal.or(principal),
                 ..vote
@@ -37,12 +39,11 @@ impl Read {
 
     /// The decision of a gate, and who had its plan asked for again since.
     pub(super) async fn decision(&mut self, gate: &GateId) -> Result<(Option<Decision>, Option<AskedAgain>)> {
-        let row = sqlx::query("SELECT body, asked_again FROM decisions WHERE gate_id = $1")
-            .bind(gate.as_str())
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe("SELECT body, asked_again FROM decisions WHERE gate_id = $1", args![gate.as_str()])
             .await?;
         let Some(row) = row else { return Ok((None, None)) };
-        let asked = match row.maybe_text("asked_again")? {
+        let asked = match row.get::<Option<String>>("asked_again")? {
             Some(_) => Some(row.json("asked_again")?),
             None => None,
         };
@@ -60,46 +61,46 @@ impl Tx {
             return Ok(false);
         }
         for earlier in &excluded {
-            sqlx::query("DELETE FROM votes WHERE gate_id = $1 AND person = $2")
-                .bind(gate.as_str())
-                .bind(keys::voter_key(earlier))
-                .execute(&mut *self.conn)
-                .await?;
+            self.run(
+                "DELETE FROM votes WHERE gate_id = $1 AND person = $2",
+                args![gate.as_str(), keys::voter_key(earlier)],
+            )
+            .await?;
         }
-        let added = sqlx::query(
-            "INSERT INTO votes (gate_id, person, at, body, principal) VALUES ($1, $2, $3, $4, $5)
-             ON CONFLICT (gate_id, person) DO NOTHING",
-        )
-        .bind(gate.as_str())
-        .bind(keys::voter_key(vote))
-        .bind(vote.at.0)
-        .bind(encode(vote)?)
-        .bind(vote.principal.as_deref())
-        .execute(&mut *self.conn)
-        .await?;
+        let added = self
+            .run(
+                "INSERT INTO votes (gate_id, person, at, body, principal) VALUES ($1, $2, $3, $4, $5)
+                 ON CONFLICT (gate_id, person) DO NOTHING",
+                args![
+                    gate.as_str(),
+                    keys::voter_key(vote),
+                    vote.at.0,
+                    encode(vote)?,
+                    vote.principal.as_deref()
+                ],
+            )
+            .await?;
         self.mark_unsealed(gate);
-        Ok(added.rows_affected() > 0)
+        Ok(added > 0)
     }
 
     /// Settles a gate once and wakes its lane. Gives `false` when it was settled before.
     pub async fn decide(&mut self, gate: &Gate, decision: &Decision) -> Result<bool> {
-        let first = sqlx::query("INSERT INTO decisions (gate_id, kind, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING")
-            .bind(gate.id.as_str())
-            .bind(decision.kind.as_str())
-            .bind(decision.at.0)
-            .bind(encode(decision)?)
-            .execute(&mut *self.conn)
+        let first = self
+            .run(
+                "INSERT INTO decisions (gate_id, kind, at, body) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+                args![gate.id.as_str(), decision.kind.as_str(), decision.at.0, encode(decision)?],
+            )
             .await?;
-        if first.rows_affected() == 0 {
+        if first == 0 {
             return Ok(false);
         }
         self.mark_unsealed(&gate.id);
-        sqlx::query("UPDATE gates SET status = $1, closed_at = $2 WHERE id = $3")
-            .bind(closed(decision.kind))
-            .bind(decision.at.0)
-            .bind(gate.id.as_str())
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE gates SET status = $1, closed_at = $2 WHERE id = $3",
+            args![closed(decision.kind), decision.at.0, gate.id.as_str()],
+        )
+        .await?;
         self.drop_follow_ups(&gate.id).await?;
         self.tell_redis(|_| Ok(Change::remove(gate)))?;
         self.wake_lane(&gate.lane_id).await?;
@@ -115,13 +116,14 @@ impl Tx {
     /// Notes who had the plan of an expired review asked for again. Gives `false` when somebody was first: one new review follows, whoever
     /// presses how often.
     pub async fn mark_asked_again(&mut self, gate: &GateId, asked: &AskedAgain) -> Result<bool> {
-        let first = sqlx::query("UPDATE decisions SET asked_again = $1 WHERE gate_id = $2 AND kind = 'expire' AND asked_again IS NULL")
-            .bind(encode(asked)?)
-            .bind(gate.as_str())
-            .execute(&mut *self.conn)
+        let first = self
+            .run(
+                "UPDATE decisions SET asked_again = $1 WHERE gate_id = $2 AND kind = 'expire' AND asked_again IS NULL",
+                args![encode(asked)?, gate.as_str()],
+            )
             .await?;
         self.mark_unsealed(gate);
-        Ok(first.rows_affected() > 0)
+        Ok(first > 0)
     }
 
     /// Gives `gate` the decision of `actor`; what comes back are its rows as they stand then. `None`: somebody was first.

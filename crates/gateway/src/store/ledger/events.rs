@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use countersign_agent::domain::{Event, Millis, TurnId};
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::lanes::Lease;
-use super::sql::{Columns, encode};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use super::turns::TurnRow;
 use crate::store::{StoreError, keys};
@@ -45,27 +44,15 @@ pub fn event_id(turn: &TurnId, seq: i64) -> String {
 impl Read {
     /// No event of this turn may be stamped before this.
     async fn earliest_event_time(&mut self, turn: &TurnId) -> Result<Millis> {
-        let row = sqlx::query(
-            "SELECT (SELECT at FROM events WHERE turn_id = $1 ORDER BY seq DESC LIMIT 1) AS own, (SELECT MAX(at) FROM events) AS newest",
-        )
-        .bind(turn.as_str())
-        .fetch_one(&mut *self.conn)
-        .await?;
-        let (own, newest) = (row.maybe_int("own")?, row.maybe_int("newest")?);
+        let row = self.one("SELECT (SELECT at FROM events WHERE turn_id = $1 ORDER BY seq DESC LIMIT 1) AS own, (SELECT MAX(at) FROM events) AS newest", args![turn.as_str()]).await?;
+        let (own, newest) = (row.get::<Option<i64>>("own")?, row.get::<Option<i64>>("newest")?);
         let newest = newest.map(|at| at.saturating_sub(Millis(0).plus(BEHIND).0));
         Ok(Millis(own.max(newest).unwrap_or(i64::MIN)))
     }
 
     /// The timeline after `after`, oldest first.
     pub async fn events(&mut self, turn: &TurnId, after: i64, limit: i64) -> Result<Vec<EventRow>> {
-        let rows = sqlx::query(
-            "SELECT seq, id, turn_id, chat, at, iteration, summary, body FROM events WHERE turn_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
-        )
-        .bind(turn.as_str())
-        .bind(after)
-        .bind(limit)
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self.all("SELECT seq, id, turn_id, chat, at, iteration, summary, body FROM events WHERE turn_id = $1 AND seq > $2 ORDER BY seq LIMIT $3", args![turn.as_str(), after, limit]).await?;
         rows.iter().map(read).collect()
     }
 }
@@ -87,9 +74,11 @@ impl Tx {
     /// # Errors
     /// `Corrupt` when the turn is not over, or is gone.
     pub(super) async fn append_after_end(&mut self, turn: &TurnRow, event: Event, summary: &str, now: Millis) -> Result<()> {
-        let counted = sqlx::query("UPDATE turns SET events = events + 1 WHERE id = $1 AND finished_at IS NOT NULL RETURNING events")
-            .bind(turn.id.as_str())
-            .fetch_optional(&mut *self.conn)
+        let counted = self
+            .maybe(
+                "UPDATE turns SET events = events + 1 WHERE id = $1 AND finished_at IS NOT NULL RETURNING events",
+                args![turn.id.as_str()],
+            )
             .await?;
         let counted = counted.ok_or_else(|| StoreError::Corrupt(format!("turn {} is not over", turn.id)))?;
         let seq = counted.int("events")?;
@@ -113,34 +102,35 @@ impl Tx {
         let earliest = self.earliest_event_time(&first.turn_id).await?;
         for event in events {
             let iteration = i64::try_from(event.iteration).unwrap_or(i64::MAX);
-            sqlx::query(
+            self.run(
                 "INSERT INTO events (turn_id, seq, id, chat, at, iteration, summary, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+                args![
+                    event.turn_id.as_str(),
+                    event.seq,
+                    &event.id,
+                    keys::without_nul(&event.chat),
+                    event.at.max(earliest).0,
+                    iteration,
+                    keys::without_nul(&event.summary),
+                    encode(&event.event)?
+                ],
             )
-            .bind(event.turn_id.as_str())
-            .bind(event.seq)
-            .bind(&event.id)
-            .bind(&*keys::shown(&event.chat))
-            .bind(event.at.max(earliest).0)
-            .bind(iteration)
-            .bind(&*keys::shown(&event.summary))
-            .bind(encode(&event.event)?)
-            .execute(&mut *self.conn)
             .await?;
         }
         Ok(())
     }
 }
 
-fn read(row: &AnyRow) -> Result<EventRow> {
+fn read(row: &Row) -> Result<EventRow> {
     let iteration = row.int("iteration")?;
     Ok(EventRow {
-        seq: row.int("seq")?,
-        id: row.text("id")?,
-        turn_id: TurnId::new(row.text("turn_id")?),
-        chat: row.text("chat")?,
-        at: Millis(row.int("at")?),
+        seq: row.get("seq")?,
+        id: row.get("id")?,
+        turn_id: row.get("turn_id")?,
+        chat: row.get("chat")?,
+        at: row.get("at")?,
         event: row.json("body")?,
-        summary: row.text("summary")?,
+        summary: row.get("summary")?,
         iteration: u64::try_from(iteration).map_err(|_| StoreError::Corrupt("column `iteration` is negative".to_owned()))?,
     })
 }

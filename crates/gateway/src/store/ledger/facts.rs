@@ -8,42 +8,48 @@ use std::collections::BTreeMap;
 
 use countersign_agent::domain::{Definitions, confirmation_of};
 use serde_json::{Value, json};
-use sqlx::{AnyConnection, Executor as _};
 
 use super::Result;
 use super::audit::AuditEntry;
-use super::sql::{Columns, decode, encode};
+use super::sql::{args, decode, encode};
 use super::transaction::{Read, Tx};
 
 impl Read {
     /// A small fact (the bot's identity, …).
     pub async fn fact(&mut self, key: &str) -> Result<Option<String>> {
-        get(&mut self.conn, key).await
+        let row = self.maybe("SELECT value FROM facts WHERE name = $1", args![key]).await?;
+        row.map(|row| row.text("value")).transpose()
     }
 }
 
 impl Tx {
     /// Stores a small fact.
     pub async fn set_fact(&mut self, key: &str, value: &str) -> Result<()> {
-        set(&mut self.conn, key, value).await
+        self.run(
+            "INSERT INTO facts (name, value) VALUES ($1, $2)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            args![key, value],
+        )
+        .await?;
+        Ok(())
     }
 
     /// Writes some pages, so that a disk is found full on which a few bytes still fit.
     pub(super) async fn probe_disk(&mut self) -> Result<()> {
-        set(&mut self.conn, "probe", &"-".repeat(16_384)).await
+        self.set_fact("probe", &"-".repeat(16_384)).await
     }
 }
 
 impl Read {
     /// The digests of the server's confirmed tools, by name. `None` means the server was never seen.
     pub async fn confirmed_tools(&mut self, server: &str) -> Result<Option<BTreeMap<String, String>>> {
-        let stored = get(&mut self.conn, &confirmed(server)).await?;
+        let stored = self.fact(&confirmed(server)).await?;
         stored.map(|text| decode("facts.value", &text)).transpose()
     }
 
     /// What waits for an admin.
     pub async fn waiting_tools(&mut self, server: &str) -> Result<Definitions> {
-        let stored = get(&mut self.conn, &waiting(server)).await?;
+        let stored = self.fact(&waiting(server)).await?;
         stored.map_or_else(|| Ok(Definitions::new()), |text| decode("facts.value", &text))
     }
 }
@@ -52,7 +58,13 @@ impl Tx {
     /// Confirms what the server offers when it is seen for the first time, unless somebody else did meanwhile.
     pub async fn confirm_first_tools(&mut self, server: &str, found: &Definitions) -> Result<()> {
         let digests: BTreeMap<&str, &str> = found.iter().map(|(name, tool)| (name.as_str(), tool.digest.as_str())).collect();
-        if set_first(&mut self.conn, &confirmed(server), &encode(&digests)?).await? {
+        let first = self
+            .run(
+                "INSERT INTO facts (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
+                args![confirmed(server), encode(&digests)?],
+            )
+            .await?;
+        if first > 0 {
             self.trail_of_tools("mcp_first_seen", server, found, None);
         }
         Ok(())
@@ -60,12 +72,12 @@ impl Tx {
 
     /// Notes what waits for an admin, in place of what waited before.
     pub async fn set_waiting_tools(&mut self, server: &str, found: &Definitions) -> Result<()> {
-        set(&mut self.conn, &waiting(server), &encode(found)?).await
+        self.set_fact(&waiting(server), &encode(found)?).await
     }
 
     /// Confirms what waits, if it is what `confirmation` stands for; gives the names. `None` means something else waits, or nothing.
     pub async fn confirm_tools(&mut self, server: &str, confirmation: &str, principal: &str) -> Result<Option<Vec<String>>> {
-        let Some(stored) = get(&mut self.conn, &waiting(server)).await? else {
+        let Some(stored) = self.fact(&waiting(server)).await? else {
             return Ok(None);
         };
         let found: Definitions = decode("facts.value", &stored)?;
@@ -75,12 +87,18 @@ impl Tx {
         // The admin who takes the waiting definitions confirms them. A second one at the same moment waits here, and then finds them
         // taken. So the confirmed ones are read after the first has written them.
         let nothing = encode(&Definitions::new())?;
-        if !replace(&mut self.conn, &waiting(server), &stored, &nothing).await? {
+        let taken = self
+            .run(
+                "UPDATE facts SET value = $1 WHERE name = $2 AND value = $3",
+                args![nothing, waiting(server), stored],
+            )
+            .await?;
+        if taken == 0 {
             return Ok(None);
         }
         let mut digests = self.confirmed_tools(server).await?.unwrap_or_default();
         digests.extend(found.iter().map(|(name, tool)| (name.clone(), tool.digest.clone())));
-        set(&mut self.conn, &confirmed(server), &encode(&digests)?).await?;
+        self.set_fact(&confirmed(server), &encode(&digests)?).await?;
         self.trail_of_tools("mcp_confirmed", server, &found, Some(principal));
         Ok(Some(found.into_keys().collect()))
     }
@@ -107,43 +125,4 @@ fn confirmed(server: &str) -> String {
 
 fn waiting(server: &str) -> String {
     format!("mcp.{server}.waiting")
-}
-
-async fn get(conn: &mut AnyConnection, key: &str) -> Result<Option<String>> {
-    let query = sqlx::query("SELECT value FROM facts WHERE name = $1").bind(key);
-    conn.fetch_optional(query).await?.map(|row| row.text("value")).transpose()
-}
-
-/// Stores a fact that is not there yet. Gives `false` when it is there.
-async fn set_first(conn: &mut AnyConnection, key: &str, value: &str) -> Result<bool> {
-    let done = sqlx::query("INSERT INTO facts (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING")
-        .bind(key)
-        .bind(value)
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() > 0)
-}
-
-/// Stores a fact in place of the value that was read. Gives `false` when it has another one by now. No other transaction changes it
-/// until this one ends.
-async fn replace(conn: &mut AnyConnection, key: &str, read: &str, value: &str) -> Result<bool> {
-    let done = sqlx::query("UPDATE facts SET value = $1 WHERE name = $2 AND value = $3")
-        .bind(value)
-        .bind(key)
-        .bind(read)
-        .execute(conn)
-        .await?;
-    Ok(done.rows_affected() > 0)
-}
-
-async fn set(conn: &mut AnyConnection, key: &str, value: &str) -> Result<()> {
-    sqlx::query(
-        "INSERT INTO facts (name, value) VALUES ($1, $2)
-         ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-    )
-    .bind(key)
-    .bind(value)
-    .execute(conn)
-    .await?;
-    Ok(())
 }

@@ -1,11 +1,10 @@
 //! What people think of answers.
 
 use countersign_agent::domain::{Event, FeedbackValue, Millis, TurnId, digest128};
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::page::{Cursor, List, ListQuery, Page, page};
-use super::sql::{Columns, named};
+use super::sql::{Row, args};
 use super::transaction::{Read, Tx};
 use super::turns::TurnRow;
 use super::wakeups::Ending;
@@ -43,7 +42,7 @@ impl Read {
             at: "at",
             id: "id",
         };
-        let rows = list.rows(&mut self.conn, query).await?;
+        let rows = list.rows(self, query).await?;
         page(&rows, query.limit, read, |row| Cursor::new(row.at, &row.id))
     }
 }
@@ -52,19 +51,21 @@ impl Tx {
     /// Notes what `user` thinks of the answer of `turn`, which is over. The same word a second time changes nothing.
     pub async fn note_feedback(&mut self, turn: &TurnRow, user: &str, value: FeedbackValue, now: Millis) -> Result<()> {
         let id = format!("fb_{}", hex::encode(digest128(&[turn.id.as_str(), user])));
-        let noted = sqlx::query(
-            "INSERT INTO feedback (id, turn_id, chat, user_id, value, at) VALUES ($1, $2, $3, $4, $5, $6)
-             ON CONFLICT (id) DO UPDATE SET value = excluded.value, at = excluded.at WHERE feedback.value <> excluded.value",
-        )
-        .bind(&id)
-        .bind(turn.id.as_str())
-        .bind(&*keys::shown(&turn.conversation.chat))
-        .bind(&*keys::shown(user))
-        .bind(value.as_str())
-        .bind(now.0)
-        .execute(&mut *self.conn)
-        .await?;
-        if noted.rows_affected() == 0 {
+        let noted = self
+            .run(
+                "INSERT INTO feedback (id, turn_id, chat, user_id, value, at) VALUES ($1, $2, $3, $4, $5, $6)
+                 ON CONFLICT (id) DO UPDATE SET value = excluded.value, at = excluded.at WHERE feedback.value <> excluded.value",
+                args![
+                    &id,
+                    turn.id.as_str(),
+                    keys::without_nul(&turn.conversation.chat),
+                    keys::without_nul(user),
+                    value.as_str(),
+                    now
+                ],
+            )
+            .await?;
+        if noted == 0 {
             return Ok(());
         }
         let summary = match value {
@@ -80,13 +81,13 @@ impl Tx {
     }
 }
 
-fn read(row: &AnyRow) -> Result<FeedbackRow> {
+fn read(row: &Row) -> Result<FeedbackRow> {
     Ok(FeedbackRow {
-        id: row.text("id")?,
-        turn_id: TurnId::new(row.text("turn_id")?),
-        chat: row.text("chat")?,
-        user: row.text("user_id")?,
-        value: named("value", row.text("value")?)?,
-        at: Millis(row.int("at")?),
+        id: row.get("id")?,
+        turn_id: row.get("turn_id")?,
+        chat: row.get("chat")?,
+        user: row.get("user_id")?,
+        value: row.named("value")?,
+        at: row.get("at")?,
     })
 }

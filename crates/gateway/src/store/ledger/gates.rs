@@ -1,15 +1,14 @@
 //! Gates: opening them, finding the one that somebody means, and what delivery does to their clock.
 
-use countersign_agent::domain::{AskedAgain, Conversation, Decision, FollowUp, Gate, GateId, LaneId, Millis, TurnId};
+use countersign_agent::domain::{AskedAgain, Conversation, Decision, FollowUp, Gate, GateId, LaneId, Millis};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::audit::AuditEntry;
 use super::lanes::Lease;
 use super::page::{Cursor, List, ListQuery, Page, page};
-use super::sql::{Columns, encode, named, unsigned};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::coordination::Change;
 use crate::store::keys;
@@ -42,6 +41,13 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
+/// The SELECT of whole rows; `$rest` is what follows the name of the table.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!("SELECT ", columns!(), " FROM gates ", $rest)
+    };
+}
+
 /// Open gates of a channel that are looked through for those of one organisation. Only their places are read.
 const ROWS_OF_ALL: i64 = 1000;
 
@@ -56,10 +62,7 @@ struct Request {
 impl Read {
     /// One gate with votes and decision.
     pub async fn gate(&mut self, id: &GateId) -> Result<Option<GateRecord>> {
-        let row = sqlx::query(concat!("SELECT ", columns!(), " FROM gates WHERE id = $1"))
-            .bind(&*keys::shown(id.as_str()))
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let row = self.maybe(select!("WHERE id = $1"), args![keys::without_nul(id.as_str())]).await?;
         match row {
             Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
             None => Ok(None),
@@ -68,13 +71,10 @@ impl Read {
 
     /// The open gate of a lane.
     pub async fn open_gate_of_lane(&mut self, lane: &LaneId) -> Result<Option<Gate>> {
-        sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE lane_id = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC LIMIT 1"
-        ))
-        .bind(lane.as_str())
-        .fetch_optional(&mut *self.conn)
+        self.maybe(
+            select!("WHERE lane_id = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC LIMIT 1"),
+            args![lane.as_str()],
+        )
         .await?
         .map(|row| read(&row))
         .transpose()
@@ -82,28 +82,21 @@ impl Read {
 
     /// The gates that this one's turn has opened since, newest first.
     pub async fn gates_after(&mut self, gate: &Gate) -> Result<Vec<Gate>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE turn_id = $1 AND opened_at >= $2 AND id <> $3 ORDER BY opened_at DESC, id DESC"
-        ))
-        .bind(gate.turn_id.as_str())
-        .bind(gate.opened_at.0)
-        .bind(gate.id.as_str())
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self
+            .all(
+                select!("WHERE turn_id = $1 AND opened_at >= $2 AND id <> $3 ORDER BY opened_at DESC, id DESC"),
+                args![gate.turn_id.as_str(), gate.opened_at, gate.id.as_str()],
+            )
+            .await?;
         rows.iter().map(read).collect()
     }
 
     /// The gate whose card has this message id.
     pub async fn gate_of_card(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<Gate>> {
-        sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE card_ref = $1 ORDER BY opened_at DESC LIMIT 1"
-        ))
-        .bind(keys::message_ref(conversation, message_id))
-        .fetch_optional(&mut *self.conn)
+        self.maybe(
+            select!("WHERE card_ref = $1 ORDER BY opened_at DESC LIMIT 1"),
+            args![keys::message_ref(conversation, message_id)],
+        )
         .await?
         .map(|row| read(&row))
         .transpose()
@@ -111,32 +104,29 @@ impl Read {
 
     /// Open gates of a chat (all threads), oldest first.
     pub async fn open_gates(&mut self, conversation: &Conversation) -> Result<Vec<Gate>> {
-        let rows = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE chat_key = $1 AND status = 'pending' ORDER BY opened_at, id"
-        ))
-        .bind(keys::chat_key(conversation))
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self
+            .all(
+                select!("WHERE chat_key = $1 AND status = 'pending' ORDER BY opened_at, id"),
+                args![keys::chat_key(conversation)],
+            )
+            .await?;
         rows.iter().map(read).collect()
     }
 
     /// The newest open gates of the organisation of `place`, in all its chats, newest first, at most `most`; and whether there may be more.
     pub async fn open_gates_of(&mut self, place: &Conversation, most: usize) -> Result<(Vec<GateId>, bool)> {
         // `+`: SQLite would walk all gates by their age; few are open, and an index has those.
-        let rows = sqlx::query(
-            "SELECT id, request FROM gates WHERE status = 'pending' AND channel = $1 ORDER BY +opened_at DESC, id DESC LIMIT $2",
-        )
-        .bind(place.channel.as_str())
-        .bind(ROWS_OF_ALL)
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self
+            .all(
+                "SELECT id, request FROM gates WHERE status = 'pending' AND channel = $1 ORDER BY +opened_at DESC, id DESC LIMIT $2",
+                args![place.channel.as_str(), ROWS_OF_ALL],
+            )
+            .await?;
         let mut found = Vec::new();
         for row in &rows {
             let there = self::place(row)?;
             if (&there.app, &there.tenant) == (&place.app, &place.tenant) {
-                found.push(GateId::new(row.text("id")?));
+                found.push(row.get::<GateId>("id")?);
             }
         }
         // Those of other organisations count among the rows that were read.
@@ -149,17 +139,17 @@ impl Read {
     pub async fn gate_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<GateRecord>> {
         let mut newest: Option<Gate> = None;
         for id in message_ids {
-            let found = sqlx::query(concat!(
-                "SELECT ",
-                columns!(),
-                " FROM gates WHERE id IN (SELECT id FROM gates WHERE card_ref = $1
-                   UNION SELECT id FROM gates WHERE request_ref = $1
-                   UNION SELECT gates.id FROM gates JOIN outbox ON outbox.turn_id = gates.turn_id WHERE outbox.message_ref = $1)
-                 ORDER BY opened_at DESC, id DESC LIMIT 1"
-            ))
-            .bind(keys::message_ref(conversation, id))
-            .fetch_optional(&mut *self.conn)
-            .await?;
+            let found = self
+                .maybe(
+                    select!(
+                        "WHERE id IN (SELECT id FROM gates WHERE card_ref = $1
+                           UNION SELECT id FROM gates WHERE request_ref = $1
+                           UNION SELECT gates.id FROM gates JOIN outbox ON outbox.turn_id = gates.turn_id WHERE outbox.message_ref = $1)
+                         ORDER BY opened_at DESC, id DESC LIMIT 1"
+                    ),
+                    args![keys::message_ref(conversation, id)],
+                )
+                .await?;
             if let Some(found) = found {
                 let found = read(&found)?;
                 if newest.as_ref().is_none_or(|gate| gate.opened_at < found.opened_at) {
@@ -175,15 +165,12 @@ impl Read {
 
     /// The requester's most recently closed gate in this chat, if closed after `since`.
     pub async fn last_closed_gate(&mut self, conversation: &Conversation, user: &str, since: Millis) -> Result<Option<GateRecord>> {
-        let row = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE person_key = $1 AND closed_at > $2 ORDER BY closed_at DESC, opened_at DESC LIMIT 1"
-        ))
-        .bind(keys::person_key(conversation, user))
-        .bind(since.0)
-        .fetch_optional(&mut *self.conn)
-        .await?;
+        let row = self
+            .maybe(
+                select!("WHERE person_key = $1 AND closed_at > $2 ORDER BY closed_at DESC, opened_at DESC LIMIT 1"),
+                args![keys::person_key(conversation, user), since],
+            )
+            .await?;
         match row {
             Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
             None => Ok(None),
@@ -192,9 +179,8 @@ impl Read {
 
     /// True when [`Tx::gate_undeliverable`] was called for it.
     pub async fn is_undeliverable(&mut self, id: &GateId) -> Result<bool> {
-        let row = sqlx::query("SELECT undeliverable FROM gates WHERE id = $1")
-            .bind(id.as_str())
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe("SELECT undeliverable FROM gates WHERE id = $1", args![id.as_str()])
             .await?;
         Ok(row.map(|row| row.int("undeliverable")).transpose()? == Some(1))
     }
@@ -210,30 +196,33 @@ impl Read {
                 return Ok(true);
             }
         }
-        let row =
-            sqlx::query("SELECT COUNT(*) AS waiting FROM (SELECT 1 FROM gates WHERE chat_key = $1 AND status = 'pending' LIMIT 1) AS one")
-                .bind(keys::chat_key(conversation))
-                .fetch_one(&mut *self.conn)
-                .await?;
+        let row = self
+            .one(
+                "SELECT COUNT(*) AS waiting FROM (SELECT 1 FROM gates WHERE chat_key = $1 AND status = 'pending' LIMIT 1) AS one",
+                args![keys::chat_key(conversation)],
+            )
+            .await?;
         Ok(row.int("waiting")? > 0)
     }
 
     async fn is_open(&mut self, id: &GateId, lane: &LaneId) -> Result<bool> {
-        let row = sqlx::query("SELECT 1 FROM gates WHERE id = $1 AND lane_id = $2 AND status = 'pending'")
-            .bind(&*keys::shown(id.as_str()))
-            .bind(lane.as_str())
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe(
+                "SELECT 1 FROM gates WHERE id = $1 AND lane_id = $2 AND status = 'pending'",
+                args![keys::without_nul(id.as_str()), lane.as_str()],
+            )
             .await?;
         Ok(row.is_some())
     }
 
     /// Is anything unfinished in this chat, in any thread: an open gate or a turn?
     pub async fn anything_open(&mut self, conversation: &Conversation) -> Result<bool> {
-        let row =
-            sqlx::query("SELECT COUNT(*) AS open FROM (SELECT 1 FROM turns WHERE chat_key = $1 AND finished_at IS NULL LIMIT 1) AS one")
-                .bind(keys::chat_key(conversation))
-                .fetch_one(&mut *self.conn)
-                .await?;
+        let row = self
+            .one(
+                "SELECT COUNT(*) AS open FROM (SELECT 1 FROM turns WHERE chat_key = $1 AND finished_at IS NULL LIMIT 1) AS one",
+                args![keys::chat_key(conversation)],
+            )
+            .await?;
         Ok(row.int("open")? > 0)
     }
 
@@ -250,7 +239,7 @@ impl Read {
             at: "opened_at",
             id: "id",
         };
-        let rows = list.rows(&mut self.conn, query).await?;
+        let rows = list.rows(self, query).await?;
         let gates = page(&rows, query.limit, read, |gate| Cursor::new(gate.opened_at, gate.id.as_str()))?;
         let mut items = Vec::with_capacity(gates.items.len());
         for gate in gates.items {
@@ -278,43 +267,14 @@ impl Tx {
     pub async fn open_gate(&mut self, lease: &Lease, gate: &Gate) -> Result<()> {
         self.prove_lease(lease).await?;
         let place = &gate.conversation;
-        sqlx::query(
-            "INSERT INTO gates (id, turn_id, lane_id, kind, status, chat_key, person_key, channel, chat, user_id, request, request_ref,
+        self.run("INSERT INTO gates (id, turn_id, lane_id, kind, status, chat_key, person_key, channel, chat, user_id, request, request_ref,
                digest, plan_version, card, quorum, ttl_ms, opened_at, delivered_at, card_at, card_message, card_ref, expires_at, replaces, undeliverable,
                escalated_at, escalated_to)
-             VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, 0, $24, $25)",
-        )
-        .bind(gate.id.as_str())
-        .bind(gate.turn_id.as_str())
-        .bind(gate.lane_id.as_str())
-        .bind(gate.kind.as_str())
-        .bind(keys::chat_key(place))
-        .bind(keys::person_key(place, &gate.requester))
-        .bind(place.channel.as_str())
-        .bind(&*keys::shown(&place.chat))
-        .bind(&*keys::shown(&gate.requester))
-        .bind(encode(&Request {
+             VALUES ($1, $2, $3, $4, 'pending', $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, 0, $24, $25)", args![gate.id.as_str(), gate.turn_id.as_str(), gate.lane_id.as_str(), gate.kind.as_str(), keys::chat_key(place), keys::person_key(place, &gate.requester), place.channel.as_str(), keys::without_nul(&place.chat), keys::without_nul(&gate.requester), encode(&Request {
             conversation: place.clone(),
             requester: gate.requester.clone(),
             message: gate.request_message.clone(),
-        })?)
-        .bind(gate.request_message.as_deref().map(|id| keys::message_ref(place, id)))
-        .bind(&gate.digest)
-        .bind(i64::from(gate.plan_version))
-        .bind(encode(&gate.card)?)
-        .bind(i64::from(gate.quorum))
-        .bind(gate.ttl_ms)
-        .bind(gate.opened_at.0)
-        .bind(gate.delivered_at.map(|at| at.0))
-        .bind(gate.card_at.map(|at| at.0))
-        .bind(gate.card_message.as_deref().map(keys::shown).as_deref())
-        .bind(gate.card_message.as_deref().map(|id| keys::message_ref(place, id)))
-        .bind(gate.expires_at.0)
-        .bind(gate.replaces.as_ref().map(GateId::as_str))
-        .bind(gate.follow_up.escalated_at.map(|at| at.0))
-        .bind(encode(&gate.follow_up.escalated_to)?)
-        .execute(&mut *self.conn)
-        .await?;
+        })?, gate.request_message.as_deref().map(|id| keys::message_ref(place, id)), &gate.digest, gate.plan_version, encode(&gate.card)?, gate.quorum, gate.ttl_ms, gate.opened_at, gate.delivered_at, gate.card_at, gate.card_message.as_deref().map(keys::without_nul), gate.card_message.as_deref().map(|id| keys::message_ref(place, id)), gate.expires_at, gate.replaces.as_ref(), gate.follow_up.escalated_at, encode(&gate.follow_up.escalated_to)?]).await?;
         self.mark_unsealed(&gate.id);
         self.tell_redis(|now| Change::put(gate, now))
     }
@@ -330,17 +290,14 @@ impl Tx {
 
     /// The card goes out as text that is cut ([`Outbound::is_cut`](countersign_agent::domain::Outbound::is_cut)).
     pub async fn gate_cut(&mut self, id: &GateId) -> Result<()> {
-        let found = sqlx::query(concat!("SELECT ", columns!(), " FROM gates WHERE id = $1"))
-            .bind(id.as_str())
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let found = self.maybe(select!("WHERE id = $1"), args![id.as_str()]).await?;
         let Some(row) = found else { return Ok(()) };
         let gate = read(&row)?;
-        sqlx::query("UPDATE gates SET card = $1 WHERE id = $2")
-            .bind(encode(&gate.card.as_cut())?)
-            .bind(id.as_str())
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE gates SET card = $1 WHERE id = $2",
+            args![encode(&gate.card.as_cut())?, id.as_str()],
+        )
+        .await?;
         // The trail seals the card. Without an entry the change would look like one by somebody else.
         self.audit(AuditEntry {
             kind: "card_cut",
@@ -357,9 +314,8 @@ impl Tx {
     /// The card reached the chat: id, platform time; the TTL starts (the first time only, never past twice the TTL
     /// from the opening). [`Tx::outbox_sent`] calls it for the row that carries the card.
     pub async fn gate_delivered(&mut self, id: &GateId, message_id: Option<&str>, card_at: Option<Millis>) -> Result<()> {
-        let Some(row) = sqlx::query(concat!("SELECT ", columns!(), " FROM gates WHERE id = $1 AND delivered_at IS NULL"))
-            .bind(id.as_str())
-            .fetch_optional(&mut *self.conn)
+        let Some(row) = self
+            .maybe(select!("WHERE id = $1 AND delivered_at IS NULL"), args![id.as_str()])
             .await?
         else {
             return Ok(());
@@ -370,26 +326,27 @@ impl Tx {
         let started = now.0.saturating_add(gate.ttl_ms);
         let hard_limit = gate.opened_at.0.saturating_add(gate.ttl_ms.saturating_mul(2));
         let expires_at = if open { started.min(hard_limit) } else { gate.expires_at.0 };
-        sqlx::query(
+        self.run(
             "UPDATE gates SET delivered_at = $1, card_at = $2, card_message = $3, card_ref = $4, expires_at = $5
              WHERE id = $6 AND delivered_at IS NULL",
+            args![
+                now,
+                card_at,
+                message_id.map(keys::without_nul),
+                message_id.map(|message| keys::message_ref(&gate.conversation, message)),
+                expires_at,
+                id.as_str()
+            ],
         )
-        .bind(now.0)
-        .bind(card_at.map(|at| at.0))
-        .bind(message_id.map(keys::shown).as_deref())
-        .bind(message_id.map(|message| keys::message_ref(&gate.conversation, message)))
-        .bind(expires_at)
-        .bind(id.as_str())
-        .execute(&mut *self.conn)
         .await?;
         if !open {
             return Ok(());
         }
-        sqlx::query("UPDATE actions SET expires_at = $1 WHERE gate_id = $2 AND status IN ('pending', 'unknown')")
-            .bind(expires_at)
-            .bind(id.as_str())
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE actions SET expires_at = $1 WHERE gate_id = $2 AND status IN ('pending', 'unknown')",
+            args![expires_at, id.as_str()],
+        )
+        .await?;
         self.tell_redis(|now| Ok(Change::touch(&gate, Millis(expires_at), now)))?;
         // The lane sleeps until the old expiry: let it reckon anew.
         self.wake_lane(&gate.lane_id).await
@@ -398,47 +355,49 @@ impl Tx {
     /// The card could not be carried; the lane is woken to end the turn. [`Tx::outbox_failed`] calls it for the
     /// row that carries the card.
     pub async fn gate_undeliverable(&mut self, id: &GateId) -> Result<()> {
-        let row = sqlx::query("UPDATE gates SET undeliverable = 1 WHERE id = $1 AND delivered_at IS NULL RETURNING lane_id")
-            .bind(id.as_str())
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe(
+                "UPDATE gates SET undeliverable = 1 WHERE id = $1 AND delivered_at IS NULL RETURNING lane_id",
+                args![id.as_str()],
+            )
             .await?;
         match row {
-            Some(row) => self.wake_lane(&LaneId::new(row.text("lane_id")?)).await,
+            Some(row) => self.wake_lane(&row.get::<LaneId>("lane_id")?).await,
             None => Ok(()),
         }
     }
 }
 
 /// Where the gate of `row` is.
-pub(super) fn place(row: &AnyRow) -> Result<Conversation> {
+pub(super) fn place(row: &Row) -> Result<Conversation> {
     let request: Request = row.json("request")?;
     Ok(request.conversation)
 }
 
-pub(super) fn read(row: &AnyRow) -> Result<Gate> {
+pub(super) fn read(row: &Row) -> Result<Gate> {
     let request: Request = row.json("request")?;
     Ok(Gate {
-        id: GateId::new(row.text("id")?),
-        turn_id: TurnId::new(row.text("turn_id")?),
-        lane_id: LaneId::new(row.text("lane_id")?),
-        kind: named("kind", row.text("kind")?)?,
+        id: row.get("id")?,
+        turn_id: row.get("turn_id")?,
+        lane_id: row.get("lane_id")?,
+        kind: row.named("kind")?,
         conversation: request.conversation,
         requester: request.requester,
         request_message: request.message,
-        digest: row.text("digest")?,
-        plan_version: unsigned("plan_version", row.int("plan_version")?)?,
+        digest: row.get("digest")?,
+        plan_version: row.get("plan_version")?,
         card: row.json("card")?,
-        quorum: unsigned("quorum", row.int("quorum")?)?,
-        opened_at: Millis(row.int("opened_at")?),
-        delivered_at: row.maybe_int("delivered_at")?.map(Millis),
-        card_at: row.maybe_int("card_at")?.map(Millis),
-        card_message: row.maybe_text("card_message")?,
-        expires_at: Millis(row.int("expires_at")?),
-        ttl_ms: row.int("ttl_ms")?,
-        replaces: row.maybe_text("replaces")?.map(GateId::new),
+        quorum: row.get("quorum")?,
+        opened_at: row.get("opened_at")?,
+        delivered_at: row.get("delivered_at")?,
+        card_at: row.get("card_at")?,
+        card_message: row.get("card_message")?,
+        expires_at: row.get("expires_at")?,
+        ttl_ms: row.get("ttl_ms")?,
+        replaces: row.get("replaces")?,
         follow_up: FollowUp {
-            reminded_at: row.maybe_int("reminded_at")?.map(Millis),
-            escalated_at: row.maybe_int("escalated_at")?.map(Millis),
+            reminded_at: row.get("reminded_at")?,
+            escalated_at: row.get("escalated_at")?,
             escalated_to: row.maybe_json("escalated_to")?.unwrap_or_default(),
         },
     })

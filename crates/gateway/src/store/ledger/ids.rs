@@ -6,10 +6,10 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use countersign_agent::domain::Millis;
-use sqlx::{AnyConnection, Row};
+use sqlx::AnyConnection;
 
-use super::Result;
-use super::sql::Columns;
+use super::sql::args;
+use super::{Result, sql};
 use crate::store::StoreError;
 
 /// Low bits: which process it was, then what it has counted within the millisecond.
@@ -31,25 +31,27 @@ pub(super) struct Sequence {
 impl Sequence {
     /// Above all ids of the database, with a number of its own.
     pub(super) async fn begin(conn: &mut AnyConnection) -> Result<Self> {
-        let highest = sqlx::query(
+        let highest = sql::one(
+            conn,
             "SELECT CAST(MAX(id) AS BIGINT) AS last FROM (SELECT COALESCE(MAX(id), 0) AS id FROM inbox
-               UNION ALL SELECT COALESCE(MAX(id), 0) FROM outbox
-               UNION ALL SELECT COALESCE(MAX(id), 0) FROM signals
-               UNION ALL SELECT COALESCE(MAX(fence), 0) FROM lanes) AS ids",
+             UNION ALL SELECT COALESCE(MAX(id), 0) FROM outbox
+             UNION ALL SELECT COALESCE(MAX(id), 0) FROM signals
+             UNION ALL SELECT COALESCE(MAX(fence), 0) FROM lanes) AS ids",
+            args![],
         )
-        .fetch_one(&mut *conn)
         .await?;
-        let starts = sqlx::query(
+        let starts = sql::one(
+            conn,
             "INSERT INTO facts (name, value) VALUES ('starts', '1')
              ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(facts.value AS BIGINT) + 1 AS TEXT) RETURNING value",
+            args![],
         )
-        .fetch_one(conn)
         .await?
         .text("value")?;
         let starts: i64 = starts
             .parse()
             .map_err(|_| StoreError::Corrupt("fact `starts` is no number".to_owned()))?;
-        Ok(Self::after(highest.try_get("last")?, starts))
+        Ok(Self::after(highest.int("last")?, starts))
     }
 
     /// Above `last`, as process `node` (its low bits).

@@ -2,13 +2,12 @@
 
 use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
 use serde::{Deserialize, Serialize};
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::arrive::{self, NewRow};
 use super::lanes::Lease;
 use super::page::{Cursor, Page};
-use super::sql::{Columns, encode, named};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
 
@@ -55,7 +54,7 @@ pub enum InboxState {
 macro_rules! handled {
     () => {
         "(SELECT 1 FROM inbox AS copy WHERE copy.state <> 'new' AND copy.event_key = inbox.event_key
-          UNION ALL SELECT 1 FROM inbox AS copy WHERE copy.state <> 'new' AND copy.message_key = inbox.message_key)"
+         UNION ALL SELECT 1 FROM inbox AS copy WHERE copy.state <> 'new' AND copy.message_key = inbox.message_key)"
     };
 }
 
@@ -70,16 +69,17 @@ impl Read {
     /// Rows that wait for triage and have a greater id than `after`, oldest first. A caller that leaves rows where they are (the bot
     /// does not know its own name yet) sees by `after` what is behind them.
     pub async fn untriaged(&mut self, after: i64, limit: i64) -> Result<Vec<Looked>> {
-        let rows = sqlx::query(concat!(
-            "SELECT id, state, received_at, payload, (SELECT COUNT(*) FROM ",
-            handled!(),
-            " AS copies) AS copies FROM inbox WHERE state = 'new' AND id > $1 ORDER BY id LIMIT $2"
-        ))
-        .bind(after)
-        .bind(limit)
-        .fetch_all(&mut *self.conn)
-        .await?;
-        let untriaged = |row: &AnyRow| {
+        let rows = self
+            .all(
+                concat!(
+                    "SELECT id, state, received_at, payload, (SELECT COUNT(*) FROM ",
+                    handled!(),
+                    " AS copies) AS copies FROM inbox WHERE state = 'new' AND id > $1 ORDER BY id LIMIT $2"
+                ),
+                args![after, limit],
+            )
+            .await?;
+        let untriaged = |row: &Row| {
             let is_copy = row.int("copies")? > 0;
             Ok(look_at(row)?.map(|row| InboxRow { is_copy, ..row }))
         };
@@ -90,21 +90,20 @@ impl Read {
     /// a `/stop`, or the first of two messages. One that does not read back waits for [`Tx::pass_event_over`].
     pub async fn next_task(&mut self, lease: &Lease) -> Result<Option<Looked>> {
         // A count, not EXISTS: PostgreSQL would join, and read all new rows instead of the few that are older.
-        sqlx::query(
+        self.maybe(
             "SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned'
                AND (SELECT COUNT(*) FROM inbox AS older
                  WHERE older.state = 'new' AND older.kind <> 'reaction' AND older.person_key = inbox.person_key AND older.id < inbox.id) = 0
              ORDER BY id LIMIT 1",
+            args![lease.lane_id.as_str()],
         )
-        .bind(lease.lane_id.as_str())
-        .fetch_optional(&mut *self.conn)
         .await?
         .map(|row| look_at(&row))
         .transpose()
     }
 
     /// Those of `rows` that read back. The others are named; whoever works on them passes them over.
-    pub(super) fn readable(&self, rows: &[AnyRow]) -> Result<Vec<InboxRow>> {
+    pub(super) fn readable(&self, rows: &[Row]) -> Result<Vec<InboxRow>> {
         let mut readable = Vec::with_capacity(rows.len());
         for row in rows {
             match look_at(row)? {
@@ -117,34 +116,35 @@ impl Read {
 
     /// Tasks waiting in a lane, oldest first.
     pub async fn queued(&mut self, lane: &LaneId) -> Result<Vec<InboxRow>> {
-        let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned' ORDER BY id")
-            .bind(lane.as_str())
-            .fetch_all(&mut *self.conn)
+        let rows = self
+            .all(
+                "SELECT id, state, received_at, payload FROM inbox WHERE lane_id = $1 AND state = 'laned' ORDER BY id",
+                args![lane.as_str()],
+            )
             .await?;
         self.readable(&rows)
     }
 
     /// How many tasks of `user` wait in the chat, in all its lanes.
     pub async fn count_waiting(&mut self, place: &Conversation, user: &str) -> Result<i64> {
-        sqlx::query("SELECT COUNT(*) AS waiting FROM inbox WHERE state = 'laned' AND person_key = $1")
-            .bind(keys::person_key(place, user))
-            .fetch_one(&mut *self.conn)
-            .await?
-            .int("waiting")
+        self.one(
+            "SELECT COUNT(*) AS waiting FROM inbox WHERE state = 'laned' AND person_key = $1",
+            args![keys::person_key(place, user)],
+        )
+        .await?
+        .int("waiting")
     }
 
     /// The oldest waiting tasks of `user` in the organisation of `place`, in all its chats, oldest first; at most `most`.
     pub async fn queued_of(&mut self, place: &Conversation, user: &str, most: i64) -> Result<Vec<InboxRow>> {
         // `+`: SQLite would walk the whole inbox; few rows wait, and an index has those.
-        let rows = sqlx::query(
-            "SELECT inbox.id, inbox.state, inbox.received_at, inbox.payload FROM inbox JOIN lanes ON lanes.id = inbox.lane_id
-             WHERE inbox.state = 'laned' AND inbox.channel = $1 AND lanes.requester = $2 ORDER BY +inbox.id LIMIT $3",
-        )
-        .bind(place.channel.as_str())
-        .bind(encode(user)?)
-        .bind(most)
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self
+            .all(
+                "SELECT inbox.id, inbox.state, inbox.received_at, inbox.payload FROM inbox JOIN lanes ON lanes.id = inbox.lane_id
+                 WHERE inbox.state = 'laned' AND inbox.channel = $1 AND lanes.requester = $2 ORDER BY +inbox.id LIMIT $3",
+                args![place.channel.as_str(), encode(user)?, most],
+            )
+            .await?;
         let mut tasks = self.readable(&rows)?;
         tasks.retain(|row| {
             let there = &row.inbound.conversation;
@@ -155,9 +155,11 @@ impl Read {
 
     /// Tasks waiting in a chat, in all its lanes, oldest first.
     pub async fn queued_in_chat(&mut self, place: &Conversation) -> Result<Vec<InboxRow>> {
-        let rows = sqlx::query("SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1 ORDER BY id")
-            .bind(&*keys::shown(&place.chat))
-            .fetch_all(&mut *self.conn)
+        let rows = self
+            .all(
+                "SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1 ORDER BY id",
+                args![keys::without_nul(&place.chat)],
+            )
             .await?;
         let chat = keys::chat_key(place);
         let mut tasks = self.readable(&rows)?;
@@ -183,18 +185,11 @@ impl Read {
     /// A page of the tasks that wait in a lane, oldest first, each with its place there, from 1; those of one chat, or all. A damaged row is
     /// left out.
     pub async fn list_queue(&mut self, chat: Option<&str>, limit: i64, after: Option<&Cursor>) -> Result<Page<(InboxRow, i64)>> {
-        let chat = chat.map(keys::shown);
+        let chat = chat.map(keys::without_nul);
         // `+`: SQLite would walk the whole inbox; few rows wait, and an index has those.
-        let rows = sqlx::query(
-            "SELECT id, state, received_at, payload,
+        let rows = self.all("SELECT id, state, received_at, payload,
                (SELECT COUNT(*) FROM inbox AS older WHERE older.lane_id = inbox.lane_id AND older.state = 'laned' AND older.id < inbox.id) AS ahead
-             FROM inbox WHERE state = 'laned' AND (CAST($1 AS TEXT) IS NULL OR chat = $1) AND +id > $2 ORDER BY +id LIMIT $3",
-        )
-        .bind(chat.as_deref())
-        .bind(after.map_or(0, |cursor| cursor.at))
-        .bind(limit + 1)
-        .fetch_all(&mut *self.conn)
-        .await?;
+             FROM inbox WHERE state = 'laned' AND (CAST($1 AS TEXT) IS NULL OR chat = $1) AND +id > $2 ORDER BY +id LIMIT $3", args![chat.as_deref(), after.map_or(0, |cursor| cursor.at), limit + 1]).await?;
         let shown = &rows[..rows.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
         // The next page begins behind a damaged row, too.
         let last = shown.last().filter(|_| shown.len() < rows.len());
@@ -210,14 +205,16 @@ impl Read {
     /// The task (untriaged or laned) of this message, which a recall drops and an edit changes.
     pub async fn waiting_message(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<InboxRow>> {
         // A recall is rare and what waits is short: no index is kept for it on the accept path.
-        let rows = sqlx::query(concat!(
-            "SELECT id, state, received_at, payload FROM inbox WHERE state = 'new' AND chat = $1 AND NOT EXISTS ",
-            handled!(),
-            " UNION ALL SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1"
-        ))
-        .bind(&*keys::shown(&conversation.chat))
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self
+            .all(
+                concat!(
+                    "SELECT id, state, received_at, payload FROM inbox WHERE state = 'new' AND chat = $1 AND NOT EXISTS ",
+                    handled!(),
+                    " UNION ALL SELECT id, state, received_at, payload FROM inbox WHERE state = 'laned' AND chat = $1"
+                ),
+                args![keys::without_nul(&conversation.chat)],
+            )
+            .await?;
         let chat = keys::chat_key(conversation);
         let is_it = |row: &InboxRow| {
             matches!(
@@ -251,15 +248,16 @@ impl Tx {
 
     /// `new` → `done`. Gives `false` when somebody else handled it, or a copy of it.
     pub async fn triaged(&mut self, id: i64, outcome: &str) -> Result<bool> {
-        let row = sqlx::query(concat!(
-            "UPDATE inbox SET state = 'done', outcome = $1 WHERE ",
-            first!(),
-            " RETURNING person_key"
-        ))
-        .bind(outcome)
-        .bind(id)
-        .fetch_optional(&mut *self.conn)
-        .await?;
+        let row = self
+            .maybe(
+                concat!(
+                    "UPDATE inbox SET state = 'done', outcome = $1 WHERE ",
+                    first!(),
+                    " RETURNING person_key"
+                ),
+                args![outcome, id],
+            )
+            .await?;
         self.let_younger_pass(id, row).await
     }
 
@@ -272,15 +270,16 @@ impl Tx {
 
     /// `new` → `laned`, creating and waking the lane. Gives `false` when somebody else handled it, or a copy of it.
     pub async fn assign(&mut self, row: &InboxRow, lane: &LaneId) -> Result<bool> {
-        let moved = sqlx::query(concat!(
-            "UPDATE inbox SET state = 'laned', lane_id = $1 WHERE ",
-            first!(),
-            " RETURNING person_key"
-        ))
-        .bind(lane.as_str())
-        .bind(row.id)
-        .fetch_optional(&mut *self.conn)
-        .await?;
+        let moved = self
+            .maybe(
+                concat!(
+                    "UPDATE inbox SET state = 'laned', lane_id = $1 WHERE ",
+                    first!(),
+                    " RETURNING person_key"
+                ),
+                args![lane.as_str(), row.id],
+            )
+            .await?;
         if !self.let_younger_pass(row.id, moved).await? {
             return Ok(false);
         }
@@ -290,57 +289,59 @@ impl Tx {
 
     /// Removes a row of which a copy was handled. Gives `false` when it is none, or is gone.
     pub async fn drop_copy(&mut self, id: i64) -> Result<bool> {
-        let row = sqlx::query(concat!(
-            "DELETE FROM inbox WHERE id = $1 AND state = 'new' AND EXISTS ",
-            handled!(),
-            " RETURNING person_key"
-        ))
-        .bind(id)
-        .fetch_optional(&mut *self.conn)
-        .await?;
+        let row = self
+            .maybe(
+                concat!(
+                    "DELETE FROM inbox WHERE id = $1 AND state = 'new' AND EXISTS ",
+                    handled!(),
+                    " RETURNING person_key"
+                ),
+                args![id],
+            )
+            .await?;
         self.let_younger_pass(id, row).await
     }
 
     /// Wakes lanes whose younger tasks of the same person had to wait until this row was looked at: `next_task`
     /// held them back, and nothing else would look again.
-    async fn let_younger_pass(&mut self, id: i64, moved: Option<AnyRow>) -> Result<bool> {
+    async fn let_younger_pass(&mut self, id: i64, moved: Option<Row>) -> Result<bool> {
         let Some(moved) = moved else { return Ok(false) };
-        let woken = sqlx::query(
-            "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id IN
-               (SELECT lane_id FROM inbox WHERE state = 'laned' AND person_key = $2 AND id > $3)",
-        )
-        .bind(self.now().0)
-        .bind(moved.bytes("person_key")?)
-        .bind(id)
-        .execute(&mut *self.conn)
-        .await?;
-        self.effects.lanes |= woken.rows_affected() > 0;
+        let woken = self
+            .run(
+                "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id IN
+                 (SELECT lane_id FROM inbox WHERE state = 'laned' AND person_key = $2 AND id > $3)",
+                args![self.now(), moved.get::<Vec<u8>>("person_key")?, id],
+            )
+            .await?;
+        self.effects.lanes |= woken > 0;
         Ok(true)
     }
 
     /// Gives a task that waits in its lane other words. Gives `false` when it waits no more.
     pub async fn reword_task(&mut self, id: i64, inbound: &Inbound) -> Result<bool> {
-        let done = sqlx::query("UPDATE inbox SET payload = $1 WHERE id = $2 AND state = 'laned'")
-            .bind(encode(inbound)?)
-            .bind(id)
-            .execute(&mut *self.conn)
+        let done = self
+            .run(
+                "UPDATE inbox SET payload = $1 WHERE id = $2 AND state = 'laned'",
+                args![encode(inbound)?, id],
+            )
             .await?;
-        Ok(done.rows_affected() > 0)
+        Ok(done > 0)
     }
 
     /// `laned` → `done`. Gives `false` when somebody else handled it.
     pub async fn finish_task(&mut self, id: i64, outcome: &str) -> Result<bool> {
-        let done = sqlx::query("UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'laned'")
-            .bind(outcome)
-            .bind(id)
-            .execute(&mut *self.conn)
+        let done = self
+            .run(
+                "UPDATE inbox SET state = 'done', outcome = $1 WHERE id = $2 AND state = 'laned'",
+                args![outcome, id],
+            )
             .await?;
-        Ok(done.rows_affected() > 0)
+        Ok(done > 0)
     }
 }
 
 /// A row, or what is wrong with it.
-fn look_at(row: &AnyRow) -> Result<Looked> {
+fn look_at(row: &Row) -> Result<Looked> {
     let id = row.int("id")?;
     Ok(match read_row(row) {
         Err(StoreError::Corrupt(why)) => Err(DamagedRow { id, why }),
@@ -348,12 +349,12 @@ fn look_at(row: &AnyRow) -> Result<Looked> {
     })
 }
 
-fn read_row(row: &AnyRow) -> Result<InboxRow> {
+fn read_row(row: &Row) -> Result<InboxRow> {
     Ok(InboxRow {
-        id: row.int("id")?,
+        id: row.get("id")?,
         inbound: row.json("payload")?,
-        received_at: Millis(row.int("received_at")?),
-        state: named("state", row.text("state")?)?,
+        received_at: row.get("received_at")?,
+        state: row.named("state")?,
         is_copy: false,
     })
 }

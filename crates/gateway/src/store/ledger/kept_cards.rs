@@ -5,7 +5,7 @@ use countersign_agent::domain::{Outbound, OutboxOp};
 
 use super::Result;
 use super::outbox::OutboxRow;
-use super::sql::Columns;
+use super::sql::args;
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 
@@ -29,15 +29,18 @@ impl Read {
         let OutboxOp::Patch { target, .. } = &row.new.op else {
             return Ok(None);
         };
-        let kept = sqlx::query("SELECT upload, whole_until FROM outbox_files WHERE key = $1 AND upload IS NOT NULL")
-            .bind(target)
-            .fetch_optional(&mut *self.conn)
+        let kept = self
+            .maybe(
+                "SELECT upload, whole_until FROM outbox_files WHERE key = $1 AND upload IS NOT NULL",
+                args![target],
+            )
             .await?;
         let Some(kept) = kept else { return Ok(None) };
-        let before = sqlx::query("SELECT CAST(COUNT(*) AS BIGINT) AS changes FROM outbox WHERE target = $1 AND id <= $2")
-            .bind(target)
-            .bind(row.id)
-            .fetch_one(&mut *self.conn)
+        let before = self
+            .one(
+                "SELECT CAST(COUNT(*) AS BIGINT) AS changes FROM outbox WHERE target = $1 AND id <= $2",
+                args![target, row.id],
+            )
             .await?;
         // A try before this one may have arrived.
         let sure = row.tries == 0 && !row.uncertain;
@@ -55,24 +58,15 @@ impl Read {
     /// What the card `target` shows before the row `id`. `None` where something may have come in between: a row that was not written down as
     /// sent, or an answer to a press, which was given before `whole_until`.
     async fn shown_by(&mut self, target: &str, id: i64, whole_until: i64) -> Result<Option<Outbound>> {
-        let last = sqlx::query(
-            "SELECT id, body FROM outbox WHERE (key = $1 OR target = $1) AND state = 'sent' AND id < $2 AND id > $3 ORDER BY id DESC LIMIT 1",
-        )
-        .bind(target)
-        .bind(id)
-        .bind(whole_until)
-        .fetch_optional(&mut *self.conn)
-        .await?;
+        let last = self.maybe("SELECT id, body FROM outbox WHERE (key = $1 OR target = $1) AND state = 'sent' AND id < $2 AND id > $3 ORDER BY id DESC LIMIT 1", args![target, id, whole_until]).await?;
         let Some(last) = last else { return Ok(None) };
-        let doubtful = sqlx::query(
-            "SELECT id FROM outbox WHERE target = $1 AND id > $2 AND id < $3 AND state <> 'sent'
-               AND (tries > 0 OR uncertain = 1 OR owner <> '') LIMIT 1",
-        )
-        .bind(target)
-        .bind(last.int("id")?)
-        .bind(id)
-        .fetch_optional(&mut *self.conn)
-        .await?;
+        let doubtful = self
+            .maybe(
+                "SELECT id FROM outbox WHERE target = $1 AND id > $2 AND id < $3 AND state <> 'sent'
+                 AND (tries > 0 OR uncertain = 1 OR owner <> '') LIMIT 1",
+                args![target, last.int("id")?, id],
+            )
+            .await?;
         if doubtful.is_some() {
             return Ok(None);
         }
@@ -86,13 +80,10 @@ impl Read {
 impl Tx {
     /// The platform keeps the card of the post with this key, and calls it `id`.
     pub async fn card_kept(&mut self, key: &str, id: &str) -> Result<()> {
-        sqlx::query(
+        self.run(
             "INSERT INTO outbox_files (key, bytes, upload) VALUES ($1, $2, $3) ON CONFLICT (key) DO UPDATE SET upload = excluded.upload",
+            args![key, &[][..], keys::without_nul(id)],
         )
-        .bind(key)
-        .bind(&[][..])
-        .bind(&*keys::shown(id))
-        .execute(&mut *self.conn)
         .await?;
         Ok(())
     }
@@ -111,18 +102,18 @@ impl Tx {
     /// before now, does not tell any more what it shows.
     pub async fn card_answered(&mut self, key: &str, moment: i64) -> Result<()> {
         // Another process whose clock is ahead may have enqueued a row that was sent before the press, with a higher id than `moment`.
-        let tried = sqlx::query(
-            "SELECT COALESCE(MAX(id), 0) AS last FROM outbox
-             WHERE (key = $1 OR target = $1) AND (state = 'sent' OR owner <> '' OR tries > 0)",
-        )
-        .bind(key)
-        .fetch_one(&mut *self.conn)
-        .await?;
-        sqlx::query("UPDATE outbox_files SET whole_until = $1 WHERE key = $2 AND whole_until < $1")
-            .bind(moment.max(tried.int("last")?))
-            .bind(key)
-            .execute(&mut *self.conn)
+        let tried = self
+            .one(
+                "SELECT COALESCE(MAX(id), 0) AS last FROM outbox
+                 WHERE (key = $1 OR target = $1) AND (state = 'sent' OR owner <> '' OR tries > 0)",
+                args![key],
+            )
             .await?;
+        self.run(
+            "UPDATE outbox_files SET whole_until = $1 WHERE key = $2 AND whole_until < $1",
+            args![moment.max(tried.int("last")?), key],
+        )
+        .await?;
         Ok(())
     }
 }

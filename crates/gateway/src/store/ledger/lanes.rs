@@ -6,10 +6,9 @@
 use std::collections::HashSet;
 
 use countersign_agent::domain::{Conversation, LaneId, Millis, TurnId};
-use sqlx::any::AnyRow;
 
 use super::Result;
-use super::sql::{Columns, encode};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
 
@@ -95,7 +94,7 @@ macro_rules! claimable {
             "ripe.ready_at <= $3 AND ripe.lease_until <= $3 AND (",
             crashes!("ripe"),
             " <> 2 OR NOT EXISTS (SELECT 1 FROM lanes AS suspect
-                WHERE suspect.crashes = 2 AND suspect.crashes > 1 AND suspect.owner <> '' AND suspect.lease_until > $3))"
+             WHERE suspect.crashes = 2 AND suspect.crashes > 1 AND suspect.owner <> '' AND suspect.lease_until > $3))"
         )
     };
 }
@@ -103,10 +102,7 @@ macro_rules! claimable {
 impl Read {
     /// Is there a lane of this id? It stays as long as a task of it is kept.
     pub async fn has_lane(&mut self, lane: &LaneId) -> Result<bool> {
-        let row = sqlx::query("SELECT 1 FROM lanes WHERE id = $1")
-            .bind(lane.as_str())
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let row = self.maybe("SELECT 1 FROM lanes WHERE id = $1", args![lane.as_str()]).await?;
         Ok(row.is_some())
     }
 
@@ -115,23 +111,18 @@ impl Read {
     /// # Errors
     /// `Stale` when the lease is lost.
     pub async fn refresh(&mut self, lease: &Lease) -> Result<Lease> {
-        sqlx::query(
-            "SELECT id, conversation, requester, fence, wakes, turn_id, gathering, crashes FROM lanes WHERE id = $1 AND fence = $2 AND owner <> ''",
-        )
-        .bind(lease.lane_id.as_str())
-        .bind(lease.fence)
-        .fetch_optional(&mut *self.conn)
-        .await?
+        self.maybe("SELECT id, conversation, requester, fence, wakes, turn_id, gathering, crashes FROM lanes WHERE id = $1 AND fence = $2 AND owner <> ''", args![lease.lane_id.as_str(), lease.fence]).await?
         .map_or(Err(StoreError::Stale), |row| read(&row))
     }
 
     /// The unfinished turn of a lane.
     pub async fn turn_of_lane(&mut self, lane: &LaneId) -> Result<Option<TurnId>> {
-        let row = sqlx::query("SELECT turn_id FROM lanes WHERE id = $1")
-            .bind(lane.as_str())
-            .fetch_optional(&mut *self.conn)
-            .await?;
-        Ok(row.map(|row| row.maybe_text("turn_id")).transpose()?.flatten().map(TurnId::new))
+        let row = self.maybe("SELECT turn_id FROM lanes WHERE id = $1", args![lane.as_str()]).await?;
+        Ok(row
+            .map(|row| row.get::<Option<String>>("turn_id"))
+            .transpose()?
+            .flatten()
+            .map(TurnId::new))
     }
 }
 
@@ -165,17 +156,17 @@ impl Tx {
     /// Gives a lane back that does not read back.
     async fn pass_lane_over(&mut self, id: &str, why: &str) -> Result<()> {
         self.inner.damage.note("lanes", id, why, self.now());
-        sqlx::query("UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1 WHERE id = $2")
-            .bind(self.now().0.saturating_add(PASSED_OVER_MS))
-            .bind(id)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1 WHERE id = $2",
+            args![self.now().0.saturating_add(PASSED_OVER_MS), id],
+        )
+        .await?;
         self.passed_over = true;
         Ok(())
     }
 
     /// The row that [`Tx::claim_lane`] takes.
-    async fn ripest(&mut self, owner: &str, lease_ms: i64, per_chat: i64) -> Result<Option<AnyRow>> {
+    async fn ripest(&mut self, owner: &str, lease_ms: i64, per_chat: i64) -> Result<Option<Row>> {
         // While leased, `ready_at` is the lease's end: a lane whose worker died is found like any other.
         // On a server the first SELECT locks its lane, too: those who claim at the same moment look for another chat.
         let text = self.claiming(
@@ -183,9 +174,9 @@ impl Tx {
                 "UPDATE lanes SET crashes = ",
                 crashes!("lanes"),
                 ", owner = $1, fence = fence + 1, lease_until = $2, ready_at = $2, claimed_at = $3
-             WHERE id = (SELECT ripe.id FROM lanes AS ripe
-               WHERE ripe.chat_key = (SELECT ripe.chat_key FROM lanes AS ripe
-                   WHERE ",
+                 WHERE id = (SELECT ripe.id FROM lanes AS ripe
+                   WHERE ripe.chat_key = (SELECT ripe.chat_key FROM lanes AS ripe
+                       WHERE ",
                 claimable!(),
                 " AND (SELECT COUNT(*) FROM lanes AS busy
                         WHERE busy.chat_key = ripe.chat_key AND busy.owner <> '' AND busy.lease_until > $3) < $4
@@ -193,29 +184,24 @@ impl Tx {
                  AND ",
                 claimable!(),
                 " ORDER BY (SELECT MAX(served.claimed_at) FROM lanes AS served
-                   WHERE served.chat_key = ripe.chat_key AND served.requester = ripe.requester), ripe.ready_at, ripe.id LIMIT 1 {skip})
-               AND lease_until <= $3
-             RETURNING id, conversation, requester, fence, wakes, turn_id, gathering, crashes"
+                       WHERE served.chat_key = ripe.chat_key AND served.requester = ripe.requester), ripe.ready_at, ripe.id LIMIT 1 {skip})
+                   AND lease_until <= $3
+                 RETURNING id, conversation, requester, fence, wakes, turn_id, gathering, crashes"
             ),
             "ripe",
         );
-        let row = sqlx::query(text)
-            .bind(owner)
-            .bind(self.now().0.saturating_add(lease_ms))
-            .bind(self.now().0)
-            .bind(per_chat)
-            .fetch_optional(&mut *self.conn)
-            .await?;
-        Ok(row)
+        let now = self.now();
+        self.maybe(text, args![owner, now.0.saturating_add(lease_ms), now, per_chat]).await
     }
 
     /// Notes that the process of `owner` stops in order, before it gives back its lanes, which it may have no time for: its end is no
     /// death of their turns. Its leases hold as before.
     pub async fn note_stopping(&mut self, owner: &str) -> Result<()> {
-        sqlx::query(concat!("UPDATE lanes SET owner = '", stopping!(), "' WHERE owner = $1"))
-            .bind(owner)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            concat!("UPDATE lanes SET owner = '", stopping!(), "' WHERE owner = $1"),
+            args![owner],
+        )
+        .await?;
         Ok(())
     }
 
@@ -224,11 +210,13 @@ impl Tx {
         if lease.crashes == 0 {
             return Ok(());
         }
-        let cleared = sqlx::query("UPDATE lanes SET crashes = 0 WHERE id = $1 AND crashes > 0")
-            .bind(lease.lane_id.as_str())
-            .execute(&mut *self.conn)
+        let cleared = self
+            .run(
+                "UPDATE lanes SET crashes = 0 WHERE id = $1 AND crashes > 0",
+                args![lease.lane_id.as_str()],
+            )
             .await?;
-        self.effects.lanes |= cleared.rows_affected() > 0;
+        self.effects.lanes |= cleared > 0;
         Ok(())
     }
 
@@ -238,11 +226,11 @@ impl Tx {
     /// `Stale` when the lease is lost.
     pub async fn note_gathering(&mut self, lease: &Lease, task: i64) -> Result<()> {
         self.prove_lease(lease).await?;
-        sqlx::query("UPDATE lanes SET crashes = CASE WHEN gathering = $1 THEN crashes ELSE 0 END, gathering = $1 WHERE id = $2")
-            .bind(task)
-            .bind(lease.lane_id.as_str())
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE lanes SET crashes = CASE WHEN gathering = $1 THEN crashes ELSE 0 END, gathering = $1 WHERE id = $2",
+            args![task, lease.lane_id.as_str()],
+        )
+        .await?;
         // Lanes that wait because this one saw two deaths may be due now.
         self.effects.lanes |= lease.crashes > 0;
         Ok(())
@@ -254,10 +242,11 @@ impl Tx {
     /// `Stale` when the lease is lost.
     pub async fn forget_gathering(&mut self, lease: &Lease) -> Result<()> {
         self.prove_lease(lease).await?;
-        sqlx::query("UPDATE lanes SET crashes = 0, gathering = NULL WHERE id = $1")
-            .bind(lease.lane_id.as_str())
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE lanes SET crashes = 0, gathering = NULL WHERE id = $1",
+            args![lease.lane_id.as_str()],
+        )
+        .await?;
         self.effects.lanes = true;
         Ok(())
     }
@@ -274,11 +263,8 @@ impl Tx {
              UPDATE lanes SET lease_until = $2, ready_at = $2 WHERE id IN (SELECT id FROM held) RETURNING id, fence",
             "mine",
         );
-        let rows = sqlx::query(text)
-            .bind(&named)
-            .bind(self.now().0.saturating_add(lease_ms))
-            .fetch_all(&mut *self.conn)
-            .await?;
+        let until = self.now().0.saturating_add(lease_ms);
+        let rows = self.all(text, args![&named, until]).await?;
         let prolonged = places(&rows)?;
         let mut ours = HashSet::new();
         if prolonged.len() < leases.len() {
@@ -288,7 +274,7 @@ impl Tx {
                  WHERE mine.owner <> ''",
                 "",
             );
-            ours = places(&sqlx::query(text).bind(&named).fetch_all(&mut *self.conn).await?)?;
+            ours = places(&self.all(text, args![&named]).await?)?;
         }
         let outcome = |lease: &&Lease| {
             let place = (lease.lane_id.clone(), lease.fence);
@@ -308,17 +294,14 @@ impl Tx {
     /// `Stale` when the lease is lost.
     pub async fn release(&mut self, lease: &Lease, ready_at: Millis) -> Result<bool> {
         self.prove_lease(lease).await?;
-        let done = sqlx::query(
-            "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1
-             WHERE id = $2 AND fence = $3 AND owner <> '' AND wakes = $4",
-        )
-        .bind(ready_at.0)
-        .bind(lease.lane_id.as_str())
-        .bind(lease.fence)
-        .bind(lease.wakes)
-        .execute(&mut *self.conn)
-        .await?;
-        if done.rows_affected() == 0 {
+        let done = self
+            .run(
+                "UPDATE lanes SET owner = '', lease_until = 0, ready_at = $1
+                 WHERE id = $2 AND fence = $3 AND owner <> '' AND wakes = $4",
+                args![ready_at, lease.lane_id.as_str(), lease.fence, lease.wakes],
+            )
+            .await?;
+        if done == 0 {
             return Ok(false);
         }
         self.proved_lease = None;
@@ -334,12 +317,11 @@ impl Tx {
     /// `Stale` when the lease is lost.
     pub async fn release_crashed(&mut self, lease: &Lease, ready_at: Millis) -> Result<()> {
         self.prove_lease(lease).await?;
-        sqlx::query("UPDATE lanes SET owner = 'crashed', fence = fence + 1, lease_until = 0, ready_at = $1 WHERE id = $2 AND fence = $3")
-            .bind(ready_at.0)
-            .bind(lease.lane_id.as_str())
-            .bind(lease.fence)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE lanes SET owner = 'crashed', fence = fence + 1, lease_until = 0, ready_at = $1 WHERE id = $2 AND fence = $3",
+            args![ready_at, lease.lane_id.as_str(), lease.fence],
+        )
+        .await?;
         self.proved_lease = None;
         self.effects.lanes = true;
         Ok(())
@@ -347,12 +329,13 @@ impl Tx {
 
     /// Makes a lane ready now; a lane that does not exist yet needs no waking.
     pub async fn wake_lane(&mut self, lane: &LaneId) -> Result<()> {
-        let woken = sqlx::query("UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id = $2")
-            .bind(self.now().0)
-            .bind(lane.as_str())
-            .execute(&mut *self.conn)
+        let woken = self
+            .run(
+                "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE id = $2",
+                args![self.now(), lane.as_str()],
+            )
             .await?;
-        self.effects.lanes |= woken.rows_affected() > 0;
+        self.effects.lanes |= woken > 0;
         Ok(())
     }
 
@@ -360,19 +343,20 @@ impl Tx {
     pub(super) async fn make_lane_ready(&mut self, lane: &LaneId, place: &Conversation, user: &str) -> Result<()> {
         // A new lane's fence starts at a fresh id and not at 0: a worker that slept through the pruning of this
         // lane must not find its old number in use again.
-        sqlx::query(
+        self.run(
             "INSERT INTO lanes (id, chat_key, conversation, requester, owner, fence, lease_until, ready_at, wakes)
              VALUES ($1, $2, $3, $4, '', $5, 0, $6, 1)
              ON CONFLICT (id) DO UPDATE SET ready_at = excluded.ready_at, wakes = lanes.wakes + 1,
                conversation = excluded.conversation, requester = excluded.requester",
+            args![
+                lane.as_str(),
+                keys::chat_key(place),
+                encode(place)?,
+                encode(user)?,
+                self.next_id(),
+                self.now()
+            ],
         )
-        .bind(lane.as_str())
-        .bind(keys::chat_key(place))
-        .bind(encode(place)?)
-        .bind(encode(user)?)
-        .bind(self.next_id())
-        .bind(self.now().0)
-        .execute(&mut *self.conn)
         .await?;
         self.effects.lanes = true;
         Ok(())
@@ -388,12 +372,13 @@ impl Tx {
         {
             return Ok(());
         }
-        let ours = sqlx::query("UPDATE lanes SET fence = fence WHERE id = $1 AND fence = $2 AND owner <> ''")
-            .bind(lease.lane_id.as_str())
-            .bind(lease.fence)
-            .execute(&mut *self.conn)
+        let ours = self
+            .run(
+                "UPDATE lanes SET fence = fence WHERE id = $1 AND fence = $2 AND owner <> ''",
+                args![lease.lane_id.as_str(), lease.fence],
+            )
             .await?;
-        if ours.rows_affected() == 0 {
+        if ours == 0 {
             return Err(StoreError::Stale);
         }
         self.proved_lease = Some((lease.lane_id.clone(), lease.fence));
@@ -402,21 +387,19 @@ impl Tx {
 }
 
 /// Lane and fence of each row.
-fn places(rows: &[AnyRow]) -> Result<HashSet<(LaneId, i64)>> {
-    rows.iter()
-        .map(|row| Ok((LaneId::new(row.text("id")?), row.int("fence")?)))
-        .collect()
+fn places(rows: &[Row]) -> Result<HashSet<(LaneId, i64)>> {
+    rows.iter().map(|row| Ok((row.get::<LaneId>("id")?, row.int("fence")?))).collect()
 }
 
-fn read(row: &AnyRow) -> Result<Lease> {
+fn read(row: &Row) -> Result<Lease> {
     Ok(Lease {
-        lane_id: LaneId::new(row.text("id")?),
+        lane_id: row.get("id")?,
         conversation: row.json("conversation")?,
         user: row.json("requester")?,
-        fence: row.int("fence")?,
-        wakes: row.int("wakes")?,
-        turn_id: row.maybe_text("turn_id")?.map(TurnId::new),
-        gathering: row.maybe_int("gathering")?,
-        crashes: row.int("crashes")?,
+        fence: row.get("fence")?,
+        wakes: row.get("wakes")?,
+        turn_id: row.get("turn_id")?,
+        gathering: row.get("gathering")?,
+        crashes: row.get("crashes")?,
     })
 }

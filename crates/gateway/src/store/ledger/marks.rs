@@ -9,7 +9,7 @@ use countersign_agent::domain::{Conversation, Outbound, OutboxOp, ReactionMark, 
 
 use super::Result;
 use super::outbox::{NewOutbox, outbox_key};
-use super::sql::Columns;
+use super::sql::args;
 use super::transaction::Tx;
 use super::turns::TurnRow;
 
@@ -70,13 +70,12 @@ impl Tx {
     /// The last link of the chain: each key is made from the one before.
     async fn seen_mark(&mut self, inbox_id: i64, turn: Option<&TurnId>) -> Result<SeenMark> {
         let first = seen_key(inbox_id);
-        let rows =
-            sqlx::query("SELECT key, body FROM outbox WHERE key = $1 OR (turn_id = $2 AND queue = $3 AND op = 'react' AND target IS NULL)")
-                .bind(&first)
-                .bind(turn.map(TurnId::as_str))
-                .bind(queue(inbox_id))
-                .fetch_all(&mut *self.conn)
-                .await?;
+        let rows = self
+            .all(
+                "SELECT key, body FROM outbox WHERE key = $1 OR (turn_id = $2 AND queue = $3 AND op = 'react' AND target IS NULL)",
+                args![&first, turn, queue(inbox_id)],
+            )
+            .await?;
         let mut known = HashMap::new();
         for row in &rows {
             let working = matches!(row.json("body")?, OutboxOp::React { working: true, .. });

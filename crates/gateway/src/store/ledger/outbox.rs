@@ -6,11 +6,10 @@
 
 use countersign_agent::domain::{Conversation, GateId, Millis, Outbound, OutboxOp, TurnId};
 use serde_json::json;
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::audit::AuditEntry;
-use super::sql::{Columns, encode};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 
@@ -73,18 +72,14 @@ pub(super) use columns;
 impl Read {
     /// When the row with this key was enqueued, if there is one.
     pub async fn enqueued_at(&mut self, key: &str) -> Result<Option<Millis>> {
-        let row = sqlx::query("SELECT created_at FROM outbox WHERE key = $1")
-            .bind(key)
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let row = self.maybe("SELECT created_at FROM outbox WHERE key = $1", args![key]).await?;
         row.map(|row| row.int("created_at").map(Millis)).transpose()
     }
 
     /// A post that was given up, or that had to go out as text, is no card to repaint.
     async fn can_be_patched(&mut self, target: &str) -> Result<bool> {
-        let row = sqlx::query("SELECT state FROM outbox WHERE key = $1 AND plain = 0")
-            .bind(target)
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe("SELECT state FROM outbox WHERE key = $1 AND plain = 0", args![target])
             .await?;
         Ok(row.map(|row| row.text("state")).transpose()?.is_some_and(|state| state != "failed"))
     }
@@ -112,21 +107,14 @@ impl Tx {
         if let Some(target) = target {
             // One that is on its way stays: the new one queues behind it, else the old state could land last. Of those that wait the
             // new one takes the place in line: a card that changes often would never come to its turn.
-            let replaced = sqlx::query(
-                "UPDATE outbox SET state = 'superseded' WHERE target = $1 AND state = 'waiting' AND (held_until <= $2 OR owner = '') AND key <> $3
-                 RETURNING ready_at",
-            )
-            .bind(target)
-            .bind(now.0)
-            .bind(&new.key)
-            .fetch_all(&mut *self.conn)
-            .await?;
+            let replaced = self.all("UPDATE outbox SET state = 'superseded' WHERE target = $1 AND state = 'waiting' AND (held_until <= $2 OR owner = '') AND key <> $3
+                 RETURNING ready_at", args![target, now, &new.key]).await?;
             for row in &replaced {
-                sqlx::query("UPDATE outbox SET ready_at = $1 WHERE key = $2 AND ready_at > $1")
-                    .bind(row.int("ready_at")?)
-                    .bind(&new.key)
-                    .execute(&mut *self.conn)
-                    .await?;
+                self.run(
+                    "UPDATE outbox SET ready_at = $1 WHERE key = $2 AND ready_at > $1",
+                    args![row.int("ready_at")?, &new.key],
+                )
+                .await?;
             }
         }
         self.effects.outbox = true;
@@ -139,45 +127,46 @@ impl Tx {
         let now = self.now();
         loop {
             let id = self.next_id();
-            let inserted = sqlx::query(
-                "INSERT INTO outbox (id, key, queue, gate_id, turn_id, chat_key, channel, chat, conversation, op, target, body, state,
-                   owner, held_until, ready_at, tries, plain, created_at, give_up_at, copy_of)
-                 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', 0, $14, 0, 0, $14, $15, $16
-                 WHERE NOT EXISTS (SELECT 1 FROM outbox AS ahead WHERE ahead.queue = $3 AND ahead.state = 'waiting' AND ahead.id >= $1)
-                   AND NOT EXISTS (SELECT 1 FROM outbox AS ahead WHERE ahead.target = $11 AND ahead.id >= $1)
-                 ON CONFLICT (key) DO NOTHING",
-            )
-            .bind(id)
-            .bind(&new.key)
-            .bind(&new.queue)
-            .bind(new.gate_id.as_ref().map(GateId::as_str))
-            .bind(new.turn_id.as_ref().map(TurnId::as_str))
-            .bind(keys::chat_key(&new.conversation))
-            .bind(new.conversation.channel.as_str())
-            .bind(&*keys::shown(&new.conversation.chat))
-            .bind(encode(&new.conversation)?)
-            .bind(op)
-            .bind(target)
-            .bind(encode(&new.op)?)
-            .bind(state)
-            .bind(now.0)
-            .bind(now.0.saturating_add(GIVE_UP_MS))
-            .bind(copy_of(&new.op).map(|(gate, _)| gate.as_str()))
-            .execute(&mut *self.conn)
-            .await?;
-            if inserted.rows_affected() > 0 {
+            let inserted = self
+                .run(
+                    "INSERT INTO outbox (id, key, queue, gate_id, turn_id, chat_key, channel, chat, conversation, op, target, body, state,
+                       owner, held_until, ready_at, tries, plain, created_at, give_up_at, copy_of)
+                     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', 0, $14, 0, 0, $14, $15, $16
+                     WHERE NOT EXISTS (SELECT 1 FROM outbox AS ahead WHERE ahead.queue = $3 AND ahead.state = 'waiting' AND ahead.id >= $1)
+                       AND NOT EXISTS (SELECT 1 FROM outbox AS ahead WHERE ahead.target = $11 AND ahead.id >= $1)
+                     ON CONFLICT (key) DO NOTHING",
+                    args![
+                        id,
+                        &new.key,
+                        &new.queue,
+                        new.gate_id.as_ref(),
+                        new.turn_id.as_ref(),
+                        keys::chat_key(&new.conversation),
+                        new.conversation.channel.as_str(),
+                        keys::without_nul(&new.conversation.chat),
+                        encode(&new.conversation)?,
+                        op,
+                        target,
+                        encode(&new.op)?,
+                        state,
+                        now,
+                        now.0.saturating_add(GIVE_UP_MS),
+                        copy_of(&new.op).map(|(gate, _)| gate.as_str())
+                    ],
+                )
+                .await?;
+            if inserted > 0 {
                 return Ok(true);
             }
-            let ahead = sqlx::query(
-                "SELECT CAST(MAX(id) AS BIGINT) AS last FROM (
-                   SELECT MAX(id) AS id FROM outbox WHERE queue = $1 AND state = 'waiting'
-                   UNION ALL SELECT MAX(id) FROM outbox WHERE target = $2) AS ids",
-            )
-            .bind(&new.queue)
-            .bind(target)
-            .fetch_one(&mut *self.conn)
-            .await?;
-            match ahead.maybe_int("last")? {
+            let ahead = self
+                .one(
+                    "SELECT CAST(MAX(id) AS BIGINT) AS last FROM (
+                     SELECT MAX(id) AS id FROM outbox WHERE queue = $1 AND state = 'waiting'
+                     UNION ALL SELECT MAX(id) FROM outbox WHERE target = $2) AS ids",
+                    args![&new.queue, target],
+                )
+                .await?;
+            match ahead.get::<Option<i64>>("last")? {
                 Some(last) if last >= id => self.inner.sequence.pass(last),
                 _ => return Ok(false),
             }
@@ -186,15 +175,17 @@ impl Tx {
 
     /// It was carried: as which message, and when by the platform's clock. The card of a gate starts the gate's TTL.
     pub async fn outbox_sent(&mut self, id: i64, message_id: Option<&str>, at: Option<Millis>) -> Result<()> {
-        let Some(row) = sqlx::query(concat!(
-            "UPDATE outbox SET state = 'sent', owner = '', held_until = 0, sent_at = $1 WHERE id = $2 AND state = 'waiting'
-             RETURNING ",
-            columns!()
-        ))
-        .bind(self.now().0)
-        .bind(id)
-        .fetch_optional(&mut *self.conn)
-        .await?
+        let now = self.now();
+        let Some(row) = self
+            .maybe(
+                concat!(
+                    "UPDATE outbox SET state = 'sent', owner = '', held_until = 0, sent_at = $1 WHERE id = $2 AND state = 'waiting'
+                     RETURNING ",
+                    columns!()
+                ),
+                args![now, id],
+            )
+            .await?
         else {
             return Ok(());
         };
@@ -202,22 +193,25 @@ impl Tx {
         let row = read_row(&row)?;
         if matches!(row.new.op, OutboxOp::React { undoes: None, .. }) {
             // By this the mark can be taken away again.
-            sqlx::query("UPDATE outbox SET platform_id = $1 WHERE id = $2")
-                .bind(message_id.map(keys::shown).as_deref())
-                .bind(id)
-                .execute(&mut *self.conn)
-                .await?;
+            self.run(
+                "UPDATE outbox SET platform_id = $1 WHERE id = $2",
+                args![message_id.map(keys::without_nul), id],
+            )
+            .await?;
         }
         if !matches!(row.new.op, OutboxOp::Post { .. }) {
             return Ok(());
         }
-        sqlx::query("UPDATE outbox SET platform_id = $1, message_ref = $2, posted_at = $3 WHERE id = $4")
-            .bind(message_id.map(keys::shown).as_deref())
-            .bind(message_id.map(|message| keys::message_ref(&row.new.conversation, message)))
-            .bind(at.map(|at| at.0))
-            .bind(id)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE outbox SET platform_id = $1, message_ref = $2, posted_at = $3 WHERE id = $4",
+            args![
+                message_id.map(keys::without_nul),
+                message_id.map(|message| keys::message_ref(&row.new.conversation, message)),
+                at,
+                id
+            ],
+        )
+        .await?;
         if is_file(&row.new.op) {
             self.drop_file(&row.new.key).await?;
         }
@@ -233,18 +227,19 @@ impl Tx {
     /// Try again at `at`; `plain`: as text from now on, and a file with an upload of its own; `uncertain`: this try may have arrived. Nothing when the row is in other
     /// hands by now: its number of tries is its fence.
     pub async fn outbox_retry(&mut self, row: &OutboxRow, at: Millis, error: &str, plain: bool, uncertain: bool) -> Result<()> {
-        sqlx::query(
+        self.run(
             "UPDATE outbox SET owner = '', held_until = 0, tries = tries + 1, ready_at = $1, error = $2,
                plain = CASE WHEN $3 = 1 THEN 1 ELSE plain END, uncertain = CASE WHEN $4 = 1 THEN 1 ELSE uncertain END
              WHERE id = $5 AND state = 'waiting' AND owner <> '' AND tries = $6",
+            args![
+                at,
+                keys::without_nul(error),
+                i64::from(plain),
+                i64::from(uncertain),
+                row.id,
+                row.tries
+            ],
         )
-        .bind(at.0)
-        .bind(&*keys::shown(error))
-        .bind(i64::from(plain))
-        .bind(i64::from(uncertain))
-        .bind(row.id)
-        .bind(row.tries)
-        .execute(&mut *self.conn)
         .await?;
         if plain && is_file(&row.new.op) {
             self.forget_upload(&row.new.key).await?;
@@ -257,15 +252,11 @@ impl Tx {
     /// The platform's rates have no room for it before `at`: it was not sent, and keeps its place in line. Nothing when the row is in other
     /// hands by now.
     pub async fn outbox_held_back(&mut self, row: &OutboxRow, at: Millis, why: &str) -> Result<()> {
-        sqlx::query(
+        self.run(
             "UPDATE outbox SET owner = '', held_until = $1, tries = tries + 1, error = $2
              WHERE id = $3 AND state = 'waiting' AND owner <> '' AND tries = $4",
+            args![at, keys::without_nul(why), row.id, row.tries],
         )
-        .bind(at.0)
-        .bind(&*keys::shown(why))
-        .bind(row.id)
-        .bind(row.tries)
-        .execute(&mut *self.conn)
         .await?;
         self.effects.outbox = true;
         self.drop_late_copy(row).await
@@ -274,17 +265,17 @@ impl Tx {
     /// Given up. Patches of a post that never came are given up with it, as is the end of a mark, and a gate whose card it was cannot be answered.
     /// Nothing when the row is in other hands by now.
     pub async fn outbox_failed(&mut self, row: &OutboxRow, error: &str) -> Result<()> {
-        let Some(row) = sqlx::query(concat!(
-            "UPDATE outbox SET state = 'failed', owner = '', held_until = 0, tries = tries + 1, error = $1
-             WHERE id = $2 AND state = 'waiting' AND owner <> '' AND tries = $3
-             RETURNING ",
-            columns!()
-        ))
-        .bind(&*keys::shown(error))
-        .bind(row.id)
-        .bind(row.tries)
-        .fetch_optional(&mut *self.conn)
-        .await?
+        let Some(row) = self
+            .maybe(
+                concat!(
+                    "UPDATE outbox SET state = 'failed', owner = '', held_until = 0, tries = tries + 1, error = $1
+                     WHERE id = $2 AND state = 'waiting' AND owner <> '' AND tries = $3
+                     RETURNING ",
+                    columns!()
+                ),
+                args![keys::without_nul(error), row.id, row.tries],
+            )
+            .await?
         else {
             return Ok(());
         };
@@ -311,11 +302,11 @@ impl Tx {
     }
 
     pub(super) async fn drop_patches(&mut self, target: &str, why: &str) -> Result<()> {
-        sqlx::query("UPDATE outbox SET state = 'failed', error = $1 WHERE target = $2 AND state = 'waiting'")
-            .bind(why)
-            .bind(target)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE outbox SET state = 'failed', error = $1 WHERE target = $2 AND state = 'waiting'",
+            args![why, target],
+        )
+        .await?;
         Ok(())
     }
 }
@@ -339,22 +330,22 @@ fn copy_of(op: &OutboxOp) -> Option<(&GateId, &str)> {
     }
 }
 
-pub(super) fn read_row(row: &AnyRow) -> Result<OutboxRow> {
+pub(super) fn read_row(row: &Row) -> Result<OutboxRow> {
     Ok(OutboxRow {
-        id: row.int("id")?,
+        id: row.get("id")?,
         new: NewOutbox {
-            key: row.text("key")?,
-            queue: row.text("queue")?,
-            gate_id: row.maybe_text("gate_id")?.map(GateId::new),
-            turn_id: row.maybe_text("turn_id")?.map(TurnId::new),
+            key: row.get("key")?,
+            queue: row.get("queue")?,
+            gate_id: row.get("gate_id")?,
+            turn_id: row.get("turn_id")?,
             conversation: row.json("conversation")?,
             op: row.json("body")?,
         },
         target_message: None,
-        tries: row.int("tries")?,
-        plain: row.int("plain")? == 1,
-        uncertain: row.int("uncertain")? == 1,
-        created_at: Millis(row.int("created_at")?),
-        give_up_at: Millis(row.int("give_up_at")?),
+        tries: row.get("tries")?,
+        plain: row.get("plain")?,
+        uncertain: row.get("uncertain")?,
+        created_at: row.get("created_at")?,
+        give_up_at: row.get("give_up_at")?,
     })
 }

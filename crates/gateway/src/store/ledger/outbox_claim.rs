@@ -6,11 +6,10 @@
 use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, GateId, OutboxOp};
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::outbox::{OutboxRow, columns, read_row};
-use super::sql::{Columns, encode};
+use super::sql::{Row, args, encode};
 use super::transaction::Tx;
 use crate::store::StoreError;
 
@@ -98,7 +97,7 @@ impl Tx {
                  WHERE head.state = 'waiting' AND head.ready_at <= $4 AND head.held_until <= $4 AND ",
                 heads!(),
                 "),
-               busy AS (SELECT held.channel, held.op, ",
+                 busy AS (SELECT held.channel, held.op, ",
                 chat_of!("held"),
                 " AS chat, COUNT(*) AS held FROM outbox AS held CROSS JOIN {each} AS line
                  WHERE held.state = 'waiting' AND held.owner <> '' AND held.channel = line.value ->> 0 AND held.op = line.value ->> 1
@@ -106,29 +105,22 @@ impl Tx {
                  GROUP BY held.channel, held.op, ",
                 chat_of!("held"),
                 "),
-               fit AS (SELECT due.id, due.ready_at, COALESCE(CAST(line.value ->> 4 AS BIGINT), $5) AS free,
-                   ROW_NUMBER() OVER (PARTITION BY due.channel ORDER BY CASE due.op WHEN 'post' THEN 0 ELSE 1 END, due.ready_at, due.id) AS place FROM due
-                 LEFT JOIN {each} AS line ON line.value ->> 0 = due.channel AND line.value ->> 1 = due.op
-                 LEFT JOIN busy ON busy.channel = due.channel AND busy.op = due.op AND (busy.chat = due.chat OR due.chat IS NULL)
-                 WHERE line.value IS NULL OR due.place + COALESCE(busy.held, 0) <= CAST(line.value ->> 2 AS BIGINT)),
-               heads AS MATERIALIZED (SELECT head.id FROM outbox AS head JOIN fit ON fit.id = head.id
-                 WHERE head.held_until <= $4 AND fit.place <= fit.free {skip})
-             UPDATE outbox SET owner = $2, held_until = $3, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
-               uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END
-             WHERE id IN (SELECT id FROM heads) AND state = 'waiting' AND held_until <= $4
-             RETURNING ",
+                   fit AS (SELECT due.id, due.ready_at, COALESCE(CAST(line.value ->> 4 AS BIGINT), $5) AS free,
+                       ROW_NUMBER() OVER (PARTITION BY due.channel ORDER BY CASE due.op WHEN 'post' THEN 0 ELSE 1 END, due.ready_at, due.id) AS place FROM due
+                     LEFT JOIN {each} AS line ON line.value ->> 0 = due.channel AND line.value ->> 1 = due.op
+                     LEFT JOIN busy ON busy.channel = due.channel AND busy.op = due.op AND (busy.chat = due.chat OR due.chat IS NULL)
+                     WHERE line.value IS NULL OR due.place + COALESCE(busy.held, 0) <= CAST(line.value ->> 2 AS BIGINT)),
+                   heads AS MATERIALIZED (SELECT head.id FROM outbox AS head JOIN fit ON fit.id = head.id
+                     WHERE head.held_until <= $4 AND fit.place <= fit.free {skip})
+                 UPDATE outbox SET owner = $2, held_until = $3, tries = tries + CASE WHEN owner <> '' THEN 1 ELSE 0 END,
+                   uncertain = CASE WHEN owner <> '' THEN 1 ELSE uncertain END
+                 WHERE id IN (SELECT id FROM heads) AND state = 'waiting' AND held_until <= $4
+                 RETURNING ",
                 columns!()
             ),
             "head",
         );
-        let rows = sqlx::query(text)
-            .bind(encode(&lines)?)
-            .bind(owner)
-            .bind(until)
-            .bind(now)
-            .bind(limit)
-            .fetch_all(&mut *self.conn)
-            .await?;
+        let rows = self.all(text, args![encode(&lines)?, owner, until, now, limit]).await?;
         let mut claimed = Vec::with_capacity(rows.len());
         for row in &rows {
             match self.with_target(row).await {
@@ -141,7 +133,7 @@ impl Tx {
     }
 
     /// A claimed row, with the message that it changes.
-    async fn with_target(&mut self, row: &AnyRow) -> Result<OutboxRow> {
+    async fn with_target(&mut self, row: &Row) -> Result<OutboxRow> {
         let mut row = read_row(row)?;
         let target = match &row.new.op {
             OutboxOp::Patch { target, .. } => Some(target),
@@ -149,12 +141,11 @@ impl Tx {
             OutboxOp::Post { .. } | OutboxOp::Session { .. } => None,
         };
         if let Some(target) = target {
-            let post = sqlx::query("SELECT platform_id, conversation FROM outbox WHERE key = $1")
-                .bind(target)
-                .fetch_optional(&mut *self.conn)
+            let post = self
+                .maybe("SELECT platform_id, conversation FROM outbox WHERE key = $1", args![target])
                 .await?;
             if let Some(post) = post {
-                row.target_message = post.maybe_text("platform_id")?;
+                row.target_message = post.get::<Option<String>>("platform_id")?;
                 // The chat of a direct message is known since it was posted.
                 row.new.conversation = post.json("conversation")?;
             }
@@ -165,18 +156,18 @@ impl Tx {
     /// Gives up a row that does not read back: those behind it go on. What hangs on it ends as with any row that is given up.
     async fn pass_delivery_over(&mut self, id: i64, why: &str) -> Result<()> {
         self.inner.damage.note("outbox", &id.to_string(), why, self.now());
-        let row = sqlx::query(
-            "UPDATE outbox SET state = 'failed', owner = '', held_until = 0, error = 'it does not read back' WHERE id = $1
-             RETURNING key, gate_id",
-        )
-        .bind(id)
-        .fetch_one(&mut *self.conn)
-        .await?;
+        let row = self
+            .one(
+                "UPDATE outbox SET state = 'failed', owner = '', held_until = 0, error = 'it does not read back' WHERE id = $1
+                 RETURNING key, gate_id",
+                args![id],
+            )
+            .await?;
         (self.effects.outbox, self.passed_over) = (true, true);
         let key = row.text("key")?;
         self.drop_file(&key).await?;
         self.drop_patches(&key, "the post was given up").await?;
-        match row.maybe_text("gate_id")? {
+        match row.get::<Option<String>>("gate_id")? {
             Some(gate) => self.gate_undeliverable(&GateId::new(gate)).await,
             None => Ok(()),
         }

@@ -4,7 +4,7 @@ use countersign_agent::domain::{Outbound, OutboxOp};
 
 use super::Result;
 use super::outbox::NewOutbox;
-use super::sql::Columns;
+use super::sql::args;
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
 
@@ -31,15 +31,14 @@ pub enum OutgoingFile {
 impl Read {
     /// How the post with this key stands, and what it says.
     pub async fn post_state(&mut self, key: &str) -> Result<Option<(PostState, Outbound)>> {
-        let row = sqlx::query("SELECT state, error, body FROM outbox WHERE key = $1 AND op = 'post'")
-            .bind(key)
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe("SELECT state, error, body FROM outbox WHERE key = $1 AND op = 'post'", args![key])
             .await?;
         let Some(row) = row else { return Ok(None) };
         let state = match row.text("state")?.as_str() {
             "waiting" => PostState::Waiting,
             "sent" => PostState::Sent,
-            _ => PostState::Failed(row.maybe_text("error")?.unwrap_or_default()),
+            _ => PostState::Failed(row.get::<Option<String>>("error")?.unwrap_or_default()),
         };
         match row.json("body")? {
             OutboxOp::Post { content, .. } => Ok(Some((state, content))),
@@ -51,19 +50,13 @@ impl Read {
 
     /// The file of the post with this key. `None` means that it is needed no more.
     pub async fn outgoing_file(&mut self, key: &str) -> Result<Option<OutgoingFile>> {
-        let row = sqlx::query("SELECT upload FROM outbox_files WHERE key = $1")
-            .bind(key)
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let row = self.maybe("SELECT upload FROM outbox_files WHERE key = $1", args![key]).await?;
         let Some(row) = row else { return Ok(None) };
-        if let Some(upload) = row.maybe_text("upload")? {
+        if let Some(upload) = row.get::<Option<String>>("upload")? {
             return Ok(Some(OutgoingFile::Uploaded(upload)));
         }
-        let row = sqlx::query("SELECT bytes FROM outbox_files WHERE key = $1")
-            .bind(key)
-            .fetch_one(&mut *self.conn)
-            .await?;
-        Ok(Some(OutgoingFile::Bytes(row.bytes("bytes")?)))
+        let row = self.one("SELECT bytes FROM outbox_files WHERE key = $1", args![key]).await?;
+        Ok(Some(OutgoingFile::Bytes(row.get::<Vec<u8>>("bytes")?)))
     }
 }
 
@@ -73,43 +66,33 @@ impl Tx {
         if self.post_state(&new.key).await?.is_some() {
             return Ok(());
         }
-        sqlx::query("INSERT INTO outbox_files (key, bytes) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING")
-            .bind(&new.key)
-            .bind(bytes)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "INSERT INTO outbox_files (key, bytes) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING",
+            args![&new.key, bytes],
+        )
+        .await?;
         self.enqueue(new).await
     }
 
     /// The platform has the bytes, and calls them `upload`.
     pub async fn file_uploaded(&mut self, key: &str, upload: &str) -> Result<()> {
-        sqlx::query("UPDATE outbox_files SET upload = $1 WHERE key = $2")
-            .bind(&*keys::shown(upload))
-            .bind(key)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE outbox_files SET upload = $1 WHERE key = $2",
+            args![keys::without_nul(upload), key],
+        )
+        .await?;
         Ok(())
     }
 
     /// The platform has no use for what it was given: it gets the bytes anew.
     pub(super) async fn forget_upload(&mut self, key: &str) -> Result<()> {
-        sqlx::query("UPDATE outbox_files SET upload = NULL WHERE key = $1")
-            .bind(key)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run("UPDATE outbox_files SET upload = NULL WHERE key = $1", args![key]).await?;
         Ok(())
     }
 
     /// Takes back a post that cannot have arrived and that nobody is sending. Gives whether it was.
     pub async fn withdraw(&mut self, key: &str, why: &str) -> Result<bool> {
-        let withdrawn = sqlx::query(
-            "UPDATE outbox SET state = 'failed', error = $1 WHERE key = $2 AND op = 'post' AND state = 'waiting' AND owner = '' AND uncertain = 0",
-        )
-        .bind(why)
-        .bind(key)
-        .execute(&mut *self.conn)
-        .await?
-        .rows_affected();
+        let withdrawn = self.run("UPDATE outbox SET state = 'failed', error = $1 WHERE key = $2 AND op = 'post' AND state = 'waiting' AND owner = '' AND uncertain = 0", args![why, key]).await?;
         if withdrawn > 0 {
             // What waits behind it may go.
             self.effects.outbox = true;
@@ -120,10 +103,7 @@ impl Tx {
 
     /// Nobody sends the file any more.
     pub(super) async fn drop_file(&mut self, key: &str) -> Result<()> {
-        sqlx::query("DELETE FROM outbox_files WHERE key = $1")
-            .bind(key)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run("DELETE FROM outbox_files WHERE key = $1", args![key]).await?;
         Ok(())
     }
 }

@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use countersign_agent::domain::Millis;
-use sqlx::any::AnyRow;
-use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::Result;
+use super::sql::{Row, args};
+use super::transaction::Read;
 use crate::store::keys;
 
 /// Filters and page of a list; `None` = any.
@@ -107,7 +107,7 @@ pub(super) struct List {
 
 impl List {
     /// The rows that match the query, newest first, and one more than its limit: so [`page`] knows whether there is another page.
-    pub(super) async fn rows(&self, conn: &mut AnyConnection, query: &ListQuery) -> Result<Vec<AnyRow>> {
+    pub(super) async fn rows(&self, read: &mut Read, query: &ListQuery) -> Result<Vec<Row>> {
         let Self {
             select,
             only,
@@ -130,25 +130,25 @@ impl List {
              ORDER BY {at} DESC, {id} DESC LIMIT $7"
         );
         let after = Cursor::of(query);
-        let shown = |filter: Option<&str>| filter.map(|text| keys::shown(text).into_owned());
-        let rows = sqlx::query(AssertSqlSafe(text))
-            .bind(shown(query.status.as_deref()))
-            .bind(shown(query.chat.as_deref()))
-            .bind(shown(query.user.as_deref()))
-            .bind(shown(query.turn.as_deref()))
-            .bind(after.at)
-            .bind(after.id)
-            .bind(query.limit + 1);
-        let rows = match asked {
-            Some((_, event)) => rows.bind(shown(Some(event))),
-            None => rows,
-        };
-        Ok(rows.fetch_all(conn).await?)
+        let filter = |filter: Option<&str>| filter.map(|text| keys::without_nul(text).into_owned());
+        let mut args = args![
+            filter(query.status.as_deref()),
+            filter(query.chat.as_deref()),
+            filter(query.user.as_deref()),
+            filter(query.turn.as_deref()),
+            after.at,
+            after.id,
+            query.limit + 1,
+        ];
+        if let Some((_, event)) = asked {
+            args.extend(args![filter(Some(event))]);
+        }
+        read.all(text, args).await
     }
 }
 
 /// A page out of rows of which one more than `limit` was asked for.
-pub(super) fn page<T>(rows: &[AnyRow], limit: i64, read: impl Fn(&AnyRow) -> Result<T>, place: impl Fn(&T) -> Cursor) -> Result<Page<T>> {
+pub(super) fn page<T>(rows: &[Row], limit: i64, read: impl Fn(&Row) -> Result<T>, place: impl Fn(&T) -> Cursor) -> Result<Page<T>> {
     let limit = usize::try_from(limit).unwrap_or(0);
     let items: Vec<T> = rows.iter().take(limit).map(read).collect::<Result<_>>()?;
     let next = match items.last() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use countersign_agent::domain::Millis;
 
 use super::Result;
-use super::sql::Columns;
+use super::sql::args;
 use super::transaction::Tx;
 
 /// A place that somebody has until it lapses, or until they free it.
@@ -29,26 +29,20 @@ impl Tx {
         now: Millis,
         until: Millis,
     ) -> Result<Option<SocketPlace>> {
-        let taken = sqlx::query("SELECT place FROM socket_places WHERE app = $1 AND until > $2")
-            .bind(app)
-            .bind(now.0)
-            .fetch_all(&mut *self.conn)
+        let taken = self
+            .all("SELECT place FROM socket_places WHERE app = $1 AND until > $2", args![app, now])
             .await?;
         let taken: BTreeSet<i64> = taken.iter().map(|row| row.int("place")).collect::<Result<_>>()?;
         for number in (0..i64::from(most)).filter(|number| !taken.contains(number)) {
             // Somebody else may take it at the same moment: one of the two changes the row.
-            let mine = sqlx::query(
-                "INSERT INTO socket_places (app, place, owner, until) VALUES ($1, $2, $3, $4)
-                 ON CONFLICT (app, place) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE socket_places.until <= $5",
-            )
-            .bind(app)
-            .bind(number)
-            .bind(owner)
-            .bind(until.0)
-            .bind(now.0)
-            .execute(&mut *self.conn)
-            .await?;
-            if mine.rows_affected() > 0 {
+            let mine = self
+                .run(
+                    "INSERT INTO socket_places (app, place, owner, until) VALUES ($1, $2, $3, $4)
+                     ON CONFLICT (app, place) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE socket_places.until <= $5",
+                    args![app, number, owner, until.0, now],
+                )
+                .await?;
+            if mine > 0 {
                 return Ok(Some(SocketPlace {
                     app: app.to_owned(),
                     number,
@@ -61,24 +55,22 @@ impl Tx {
 
     /// Keeps a place until `until`. `false`: it lapsed, and somebody else has it.
     pub async fn keep_socket_place(&mut self, place: &SocketPlace, until: Millis) -> Result<bool> {
-        let kept = sqlx::query("UPDATE socket_places SET until = $1 WHERE app = $2 AND place = $3 AND owner = $4")
-            .bind(until.0)
-            .bind(&place.app)
-            .bind(place.number)
-            .bind(&place.owner)
-            .execute(&mut *self.conn)
+        let kept = self
+            .run(
+                "UPDATE socket_places SET until = $1 WHERE app = $2 AND place = $3 AND owner = $4",
+                args![until.0, &place.app, place.number, &place.owner],
+            )
             .await?;
-        Ok(kept.rows_affected() > 0)
+        Ok(kept > 0)
     }
 
     /// Gives a place up.
     pub async fn free_socket_place(&mut self, place: &SocketPlace) -> Result<()> {
-        sqlx::query("DELETE FROM socket_places WHERE app = $1 AND place = $2 AND owner = $3")
-            .bind(&place.app)
-            .bind(place.number)
-            .bind(&place.owner)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "DELETE FROM socket_places WHERE app = $1 AND place = $2 AND owner = $3",
+            args![&place.app, place.number, &place.owner],
+        )
+        .await?;
         Ok(())
     }
 }

@@ -18,8 +18,8 @@ use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, Row, Transaction};
 use super::ids::Sequence;
 use super::inner::{Inner, Pools};
 use super::schema::SchemaState;
-use super::sql::{Columns, POOLER, encode, is_broken};
-use super::{Result, schema};
+use super::sql::{POOLER, args, encode, is_broken};
+use super::{Result, schema, sql};
 use crate::store::StoreError;
 
 /// How long a verb waits for a connection.
@@ -78,19 +78,18 @@ async fn try_rights(conn: &mut AnyConnection, state: SchemaState, migrate: bool)
         conn.execute("UPDATE facts SET value = value WHERE name = 'starts'").await?;
     }
     // Of a table that is not there nothing is said.
-    let row = sqlx::query(
+    let row = sql::one(
+        conn,
         "SELECT MIN(CASE WHEN $2 = 1 AND NOT pg_has_role((SELECT relowner FROM pg_class WHERE oid = to_regclass(name)), 'USAGE')
                     THEN 'does not own the table `' || name || '`'
                     WHEN NOT (has_table_privilege(to_regclass(name), 'SELECT') AND has_table_privilege(to_regclass(name), 'INSERT')
                       AND has_table_privilege(to_regclass(name), 'UPDATE') AND has_table_privilege(to_regclass(name), 'DELETE'))
                     THEN 'may not read and write the table `' || name || '`' END) AS lacks
          FROM json_array_elements_text(CAST($1 AS JSON)) AS ours(name)",
+        args![encode(&schema::tables())?, makes],
     )
-    .bind(encode(&schema::tables())?)
-    .bind(i64::from(makes))
-    .fetch_one(conn)
     .await?;
-    match row.maybe_text("lacks")? {
+    match row.get::<Option<String>>("lacks")? {
         Some(lacks) => Err(StoreError::Unusable(format!("the user {lacks}"))),
         None => Ok(()),
     }
@@ -239,10 +238,7 @@ pub(super) async fn prove(conn: &mut AnyConnection) -> Result<()> {
 
 async fn lock(conn: &mut AnyConnection, number: i64) -> Result<()> {
     // The function gives `void`, which the driver cannot read.
-    sqlx::query("SELECT 1 FROM (SELECT pg_advisory_xact_lock($1)) AS held")
-        .bind(number)
-        .execute(conn)
-        .await?;
+    sql::run(conn, "SELECT 1 FROM (SELECT pg_advisory_xact_lock($1)) AS held", args![number]).await?;
     Ok(())
 }
 

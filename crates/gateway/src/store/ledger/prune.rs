@@ -5,6 +5,7 @@ use std::time::Duration;
 use countersign_agent::domain::Millis;
 
 use super::handle::Ledger;
+use super::sql::args;
 use super::transaction::Tx;
 use super::{Result, postgres};
 
@@ -63,7 +64,7 @@ impl Ledger {
         pruned.outbox = self
             .prune_rows(
                 "DELETE FROM outbox WHERE id IN
-                   (SELECT id FROM outbox WHERE turn_id IS NULL AND state <> 'waiting' AND created_at < $1 LIMIT $2)",
+                 (SELECT id FROM outbox WHERE turn_id IS NULL AND state <> 'waiting' AND created_at < $1 LIMIT $2)",
                 before,
             )
             .await?;
@@ -78,9 +79,9 @@ impl Ledger {
         pruned.lanes = self
             .prune_rows(
                 "DELETE FROM lanes WHERE id IN (SELECT id FROM lanes WHERE turn_id IS NULL AND owner = '' AND ready_at > $1
-                   AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.lane_id = lanes.id)
-                   AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned') LIMIT $2)
-                   AND turn_id IS NULL AND owner = '' AND ready_at > $1",
+                 AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.lane_id = lanes.id)
+                 AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned') LIMIT $2)
+                 AND turn_id IS NULL AND owner = '' AND ready_at > $1",
                 Millis(Millis::NEVER.0 - 1),
             )
             .await?;
@@ -88,8 +89,8 @@ impl Ledger {
         pruned.standing_grants = self
             .prune_rows(
                 "DELETE FROM standing_grants WHERE id IN (SELECT id FROM standing_grants WHERE (expires_at < $1 OR revoked_at < $1)
-                   AND number < (SELECT MAX(newest.number) FROM standing_grants AS newest WHERE newest.chat_key = standing_grants.chat_key)
-                   LIMIT $2)",
+                 AND number < (SELECT MAX(newest.number) FROM standing_grants AS newest WHERE newest.chat_key = standing_grants.chat_key)
+                 LIMIT $2)",
                 before,
             )
             .await?;
@@ -108,12 +109,7 @@ impl Ledger {
         let mut removed = 0;
         loop {
             let mut tx = self.begin_pruning().await?;
-            let done = sqlx::query(text)
-                .bind(before.0)
-                .bind(ROWS)
-                .execute(&mut *tx.conn)
-                .await?
-                .rows_affected();
+            let done = tx.run(text, args![before, ROWS]).await?;
             tx.commit().await?;
             removed += done;
             if done == 0 {
@@ -141,12 +137,7 @@ impl Tx {
             format!("DELETE FROM outbox WHERE turn_id IN ({old})"),
             format!("DELETE FROM turns WHERE id IN ({old})"),
         ] {
-            removed = sqlx::query(sqlx::AssertSqlSafe(text))
-                .bind(before.0)
-                .bind(TURNS)
-                .execute(&mut *self.conn)
-                .await?
-                .rows_affected();
+            removed = self.run(text, args![before, TURNS]).await?;
         }
         Ok(removed)
     }

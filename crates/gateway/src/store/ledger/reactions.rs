@@ -6,7 +6,7 @@ use super::Result;
 use super::copies::copy_key;
 use super::gates::{self, columns};
 use super::inbox::InboxRow;
-use super::sql::Columns;
+use super::sql::args;
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 
@@ -17,30 +17,34 @@ impl Read {
     /// The open gate whose card, or whose copy for `person`, is this message. Of `place` what the platform told must fit: Lark
     /// names no chat with a reaction.
     pub async fn open_gate_of_message(&mut self, place: &Conversation, message_id: &str, person: &str) -> Result<Option<Gate>> {
-        let cards = sqlx::query(concat!(
-            "SELECT ",
-            columns!(),
-            " FROM gates WHERE card_message = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC"
-        ))
-        .bind(&*keys::shown(message_id))
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let cards = self
+            .all(
+                concat!(
+                    "SELECT ",
+                    columns!(),
+                    " FROM gates WHERE card_message = $1 AND status = 'pending' ORDER BY opened_at DESC, id DESC"
+                ),
+                args![keys::without_nul(message_id)],
+            )
+            .await?;
         for row in &cards {
             let gate = gates::read(row)?;
             if is_in(place, &gate.conversation) {
                 return Ok(Some(gate));
             }
         }
-        let copies = sqlx::query(concat!(
-            "SELECT ",
-            columns!("gates."),
-            ", outbox.key AS copy_key, outbox.conversation AS copy_place FROM outbox JOIN gates ON gates.id = outbox.copy_of
-             WHERE outbox.platform_id = $1 AND outbox.copy_of IS NOT NULL AND outbox.state = 'sent' AND gates.status = 'pending'
-             ORDER BY gates.opened_at DESC, gates.id DESC"
-        ))
-        .bind(&*keys::shown(message_id))
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let copies = self
+            .all(
+                concat!(
+                    "SELECT ",
+                    columns!("gates."),
+                    ", outbox.key AS copy_key, outbox.conversation AS copy_place FROM outbox JOIN gates ON gates.id = outbox.copy_of
+                     WHERE outbox.platform_id = $1 AND outbox.copy_of IS NOT NULL AND outbox.state = 'sent' AND gates.status = 'pending'
+                     ORDER BY gates.opened_at DESC, gates.id DESC"
+                ),
+                args![keys::without_nul(message_id)],
+            )
+            .await?;
         for row in &copies {
             let (gate, copy): (Gate, Conversation) = (gates::read(row)?, row.json("copy_place")?);
             if is_in(place, &copy) && row.text("copy_key")? == copy_key(&gate.id, person) {
@@ -52,35 +56,30 @@ impl Read {
 
     /// Is a card, or a copy of one, under way that may be a message of `place` whose id we do not know yet?
     pub async fn is_card_under_way(&mut self, place: &Conversation) -> Result<bool> {
-        let cards = sqlx::query("SELECT request FROM gates WHERE status = 'pending' AND delivered_at IS NULL AND channel = $1")
-            .bind(place.channel.as_str())
-            .fetch_all(&mut *self.conn)
+        let cards = self
+            .all(
+                "SELECT request FROM gates WHERE status = 'pending' AND delivered_at IS NULL AND channel = $1",
+                args![place.channel.as_str()],
+            )
             .await?;
         for row in &cards {
             if is_in(place, &gates::place(row)?) {
                 return Ok(true);
             }
         }
-        let copies = sqlx::query(
-            "SELECT 1 FROM outbox WHERE copy_of IS NOT NULL AND state = 'waiting' AND (owner <> '' OR uncertain = 1) AND channel = $1 LIMIT 1",
-        )
-        .bind(place.channel.as_str())
-        .fetch_optional(&mut *self.conn)
-        .await?;
+        let copies = self.maybe("SELECT 1 FROM outbox WHERE copy_of IS NOT NULL AND state = 'waiting' AND (owner <> '' OR uncertain = 1) AND channel = $1 LIMIT 1", args![place.channel.as_str()]).await?;
         Ok(copies.is_some())
     }
 
     /// Did the person of `row` do something later to the same thumb of the same message, or give it the other one, by the platform's clock?
     pub async fn has_later_reaction(&mut self, row: &InboxRow, reaction: &Reaction) -> Result<bool> {
-        let rows = sqlx::query(
-            "SELECT id, state, received_at, payload FROM inbox WHERE kind = 'reaction' AND person_key = $1 AND id <> $2
-             ORDER BY id DESC LIMIT $3",
-        )
-        .bind(keys::person_key(&row.inbound.conversation, &row.inbound.sender))
-        .bind(row.id)
-        .bind(LATEST)
-        .fetch_all(&mut *self.conn)
-        .await?;
+        let rows = self
+            .all(
+                "SELECT id, state, received_at, payload FROM inbox WHERE kind = 'reaction' AND person_key = $1 AND id <> $2
+                 ORDER BY id DESC LIMIT $3",
+                args![keys::person_key(&row.inbound.conversation, &row.inbound.sender), row.id, LATEST],
+            )
+            .await?;
         for InboxRow { inbound: other, .. } in self.readable(&rows)? {
             let same = |of: &Reaction| {
                 let other_thumb = !of.taken_away && !reaction.taken_away;
@@ -97,13 +96,14 @@ impl Read {
 impl Tx {
     /// Takes this approval back. Gives `false` when it was not there any more.
     pub async fn withdraw_vote(&mut self, gate: &GateId, vote: &Vote) -> Result<bool> {
-        let done = sqlx::query("DELETE FROM votes WHERE gate_id = $1 AND person = $2")
-            .bind(gate.as_str())
-            .bind(keys::voter_key(vote))
-            .execute(&mut *self.conn)
+        let done = self
+            .run(
+                "DELETE FROM votes WHERE gate_id = $1 AND person = $2",
+                args![gate.as_str(), keys::voter_key(vote)],
+            )
             .await?;
         self.mark_unsealed(gate);
-        Ok(done.rows_affected() > 0)
+        Ok(done > 0)
     }
 }
 

@@ -6,7 +6,7 @@ use countersign_agent::domain::{Millis, RecordedCall};
 
 use super::Result;
 use super::actions::{channel, read_call};
-use super::sql::Columns;
+use super::sql::args;
 use super::transaction::Read;
 
 /// Rows read at a time: a call may hold a whole file.
@@ -22,19 +22,16 @@ impl Read {
     ) -> Result<ControlFlow<()>> {
         let mut before = (i64::MAX, String::new());
         loop {
-            let rows = sqlx::query(
-                "SELECT actions.id, actions.turn_id, actions.gate_id, actions.position, actions.status, actions.created_at,
-                   actions.expires_at, actions.call, actions.decision, turns.channel, turns.chat
-                 FROM actions JOIN turns ON turns.id = actions.turn_id
-                 WHERE actions.created_at >= $1 AND actions.created_at <= $2 AND (actions.created_at < $2 OR actions.id < $3)
-                 ORDER BY actions.created_at DESC, actions.id DESC LIMIT $4",
-            )
-            .bind(since.0)
-            .bind(before.0)
-            .bind(&before.1)
-            .bind(PAGE)
-            .fetch_all(&mut *self.conn)
-            .await?;
+            let rows = self
+                .all(
+                    "SELECT actions.id, actions.turn_id, actions.gate_id, actions.position, actions.status, actions.created_at,
+                       actions.expires_at, actions.call, actions.decision, turns.channel, turns.chat
+                     FROM actions JOIN turns ON turns.id = actions.turn_id
+                     WHERE actions.created_at >= $1 AND actions.created_at <= $2 AND (actions.created_at < $2 OR actions.id < $3)
+                     ORDER BY actions.created_at DESC, actions.id DESC LIMIT $4",
+                    args![since, before.0, &before.1, PAGE],
+                )
+                .await?;
             let Some(last) = rows.last() else {
                 return Ok(ControlFlow::Continue(()));
             };

@@ -7,11 +7,10 @@ use countersign_agent::domain::{GateId, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::audit::{AuditEntry, SealPart};
-use super::sql::Columns;
+use super::sql::{Row, args};
 use super::transaction::{Read, Tx};
 
 /// Gates looked at at a time.
@@ -40,11 +39,13 @@ pub(super) struct NewestEntry {
 
 impl Seal {
     /// Keeps what this entry says of its gate, in place of what an earlier one said.
-    pub(super) fn remember(row: &AnyRow, known: &mut HashMap<String, NewestEntry>) -> Result<()> {
-        let Some(gate) = row.maybe_text("gate_id")? else { return Ok(()) };
+    pub(super) fn remember(row: &Row, known: &mut HashMap<String, NewestEntry>) -> Result<()> {
+        let Some(gate) = row.get::<Option<String>>("gate_id")? else {
+            return Ok(());
+        };
         let details: Value = row.json("details")?;
         let seal = details.get(MEMBER).and_then(|seal| Self::deserialize(seal).ok());
-        let turn = row.maybe_text("turn_id")?.map(TurnId::new);
+        let turn = row.get::<Option<TurnId>>("turn_id")?;
         let entry = known.entry(gate).or_insert(NewestEntry { turn, seal: None });
         entry.seal = seal.or(entry.seal.take());
         Ok(())
@@ -66,10 +67,8 @@ impl Read {
     pub(super) async fn differing_gate(&mut self, mut known: HashMap<String, NewestEntry>) -> Result<Option<(GateId, SealPart)>> {
         let mut after = String::new();
         loop {
-            let rows = sqlx::query("SELECT id FROM gates WHERE id > $1 ORDER BY id LIMIT $2")
-                .bind(&after)
-                .bind(PAGE)
-                .fetch_all(&mut *self.conn)
+            let rows = self
+                .all("SELECT id FROM gates WHERE id > $1 ORDER BY id LIMIT $2", args![&after, PAGE])
                 .await?;
             for row in &rows {
                 after = row.text("id")?;
@@ -99,18 +98,15 @@ impl Read {
 
     /// The digests of what is stored of a gate now. `None` means there is no such gate.
     async fn sealed_now(&mut self, gate: &str) -> Result<Option<Seal>> {
-        let found = sqlx::query(
-            "SELECT gates.kind, gates.digest, plan_version, quorum, card, decisions.body AS decision
-             FROM gates LEFT JOIN decisions ON decisions.gate_id = gates.id WHERE gates.id = $1",
-        )
-        .bind(gate)
-        .fetch_optional(&mut *self.conn)
-        .await?;
-        let Some(row) = found else { return Ok(None) };
-        let votes = sqlx::query("SELECT body FROM votes WHERE gate_id = $1")
-            .bind(gate)
-            .fetch_all(&mut *self.conn)
+        let found = self
+            .maybe(
+                "SELECT gates.kind, gates.digest, plan_version, quorum, card, decisions.body AS decision
+                 FROM gates LEFT JOIN decisions ON decisions.gate_id = gates.id WHERE gates.id = $1",
+                args![gate],
+            )
             .await?;
+        let Some(row) = found else { return Ok(None) };
+        let votes = self.all("SELECT body FROM votes WHERE gate_id = $1", args![gate]).await?;
         let mut votes = votes.iter().map(|row| row.text("body")).collect::<Result<Vec<_>>>()?;
         // By their text: databases sort keys and times of equal votes each in its own way.
         votes.sort();
@@ -119,7 +115,7 @@ impl Read {
         Ok(Some(Seal {
             card: digest([&row.text("kind")?, &row.text("digest")?, version, quorum, &row.text("card")?]),
             votes: digest(&votes),
-            decision: row.maybe_text("decision")?.map(|body| digest([&body])),
+            decision: row.get::<Option<String>>("decision")?.map(|body| digest([&body])),
         }))
     }
 }

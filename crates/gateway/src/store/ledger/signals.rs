@@ -3,11 +3,10 @@
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::TurnId;
 use serde::{Deserialize, Serialize};
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::lanes::Lease;
-use super::sql::{Columns, encode, named};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use super::turns::TurnRow;
 
@@ -34,9 +33,11 @@ struct Body {
 impl Read {
     /// Unread signals, oldest first.
     pub async fn signals(&mut self, turn: &TurnId) -> Result<Vec<Signal>> {
-        let rows = sqlx::query("SELECT id, kind, body FROM signals WHERE turn_id = $1 AND consumed_at IS NULL ORDER BY id")
-            .bind(turn.as_str())
-            .fetch_all(&mut *self.conn)
+        let rows = self
+            .all(
+                "SELECT id, kind, body FROM signals WHERE turn_id = $1 AND consumed_at IS NULL ORDER BY id",
+                args![turn.as_str()],
+            )
             .await?;
         rows.iter().map(read).collect()
     }
@@ -44,24 +45,19 @@ impl Read {
     /// Is the turn about to end, whatever is said to it now? It was told to stop, or its last gate was refused or has lapsed, and
     /// it has not read that yet.
     pub async fn is_ending(&mut self, turn: &TurnId) -> Result<bool> {
-        let row = sqlx::query(
-            "SELECT (SELECT COUNT(*) FROM signals WHERE turn_id = $1 AND consumed_at IS NULL AND kind IN ('cancel', 'supersede')) AS stops,
+        let row = self.one("SELECT (SELECT COUNT(*) FROM signals WHERE turn_id = $1 AND consumed_at IS NULL AND kind IN ('cancel', 'supersede')) AS stops,
                (SELECT CASE WHEN gates.kind <> 'tool_approval' AND decisions.kind IN ('cancel', 'expire', 'supersede') THEN 1 ELSE 0 END
                 FROM gates LEFT JOIN decisions ON decisions.gate_id = gates.id
-                WHERE gates.turn_id = $1 ORDER BY gates.opened_at DESC, gates.id DESC LIMIT 1) AS refused",
-        )
-        .bind(turn.as_str())
-        .fetch_one(&mut *self.conn)
-        .await?;
-        Ok(row.int("stops")? > 0 || row.maybe_int("refused")?.is_some_and(|refused| refused > 0))
+                WHERE gates.turn_id = $1 ORDER BY gates.opened_at DESC, gates.id DESC LIMIT 1) AS refused", args![turn.as_str()]).await?;
+        Ok(row.int("stops")? > 0 || row.get::<Option<i64>>("refused")?.is_some_and(|refused| refused > 0))
     }
 
     /// What is unread, and whose it is, of all turns.
     pub async fn unread_signals(&mut self) -> Result<Vec<(TurnId, SignalKind)>> {
-        let rows = sqlx::query("SELECT turn_id, kind FROM signals WHERE consumed_at IS NULL")
-            .fetch_all(&mut *self.conn)
+        let rows = self
+            .all("SELECT turn_id, kind FROM signals WHERE consumed_at IS NULL", args![])
             .await?;
-        let whose = |row: &AnyRow| Ok((TurnId::new(row.text("turn_id")?), named("kind", row.text("kind")?)?));
+        let whose = |row: &Row| Ok((row.get::<TurnId>("turn_id")?, row.named("kind")?));
         rows.iter().map(whose).collect()
     }
 }
@@ -69,26 +65,29 @@ impl Read {
 impl Tx {
     /// Leaves a signal for a turn and wakes its lane.
     pub async fn signal(&mut self, turn: &TurnRow, kind: SignalKind, text: Option<&str>, by: Option<&str>) -> Result<()> {
-        sqlx::query("INSERT INTO signals (id, turn_id, kind, body) VALUES ($1, $2, $3, $4)")
-            .bind(self.next_id())
-            .bind(turn.id.as_str())
-            .bind(name(kind))
-            .bind(encode(&Body {
-                text: text.map(str::to_owned),
-                by: by.map(str::to_owned),
-            })?)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "INSERT INTO signals (id, turn_id, kind, body) VALUES ($1, $2, $3, $4)",
+            args![
+                self.next_id(),
+                turn.id.as_str(),
+                name(kind),
+                encode(&Body {
+                    text: text.map(str::to_owned),
+                    by: by.map(str::to_owned),
+                })?
+            ],
+        )
+        .await?;
         self.wake_lane(&turn.lane_id).await
     }
 
     /// Marks the signals of a finished turn as read.
     pub(super) async fn drop_signals(&mut self, turn: &TurnId) -> Result<()> {
-        sqlx::query("UPDATE signals SET consumed_at = $1 WHERE turn_id = $2 AND consumed_at IS NULL")
-            .bind(self.now().0)
-            .bind(turn.as_str())
-            .execute(&mut *self.conn)
-            .await?;
+        self.run(
+            "UPDATE signals SET consumed_at = $1 WHERE turn_id = $2 AND consumed_at IS NULL",
+            args![self.now(), turn.as_str()],
+        )
+        .await?;
         Ok(())
     }
 
@@ -99,21 +98,21 @@ impl Tx {
     pub async fn consume(&mut self, lease: &Lease, ids: &[i64]) -> Result<()> {
         self.prove_lease(lease).await?;
         for id in ids {
-            sqlx::query("UPDATE signals SET consumed_at = $1 WHERE id = $2 AND consumed_at IS NULL")
-                .bind(self.now().0)
-                .bind(*id)
-                .execute(&mut *self.conn)
-                .await?;
+            self.run(
+                "UPDATE signals SET consumed_at = $1 WHERE id = $2 AND consumed_at IS NULL",
+                args![self.now(), *id],
+            )
+            .await?;
         }
         Ok(())
     }
 }
 
-fn read(row: &AnyRow) -> Result<Signal> {
+fn read(row: &Row) -> Result<Signal> {
     let body: Body = row.json("body")?;
     Ok(Signal {
-        id: row.int("id")?,
-        kind: named("kind", row.text("kind")?)?,
+        id: row.get("id")?,
+        kind: row.named("kind")?,
         text: body.text,
         by: body.by,
     })

@@ -1,59 +1,210 @@
-//! Reading columns, writing JSON, and what a database error means to a caller.
+//! The four verbs of every statement ([`run`], [`one`], [`maybe`], [`all`]), columns by name, JSON, and what a database error means to a caller.
 //!
 //! An error never holds a row's content: a server's message may quote one, so it is passed on only where it speaks of the server itself.
 
+use std::borrow::Cow;
+
+use countersign_agent::domain::{ActionId, GateId, LaneId, Millis, TurnId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sqlx::Row;
-use sqlx::any::AnyRow;
+use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::error::DatabaseError;
 use sqlx::postgres::PgDatabaseError;
+use sqlx::query::Query;
+use sqlx::{Any, AnyConnection, AssertSqlSafe, Decode, Row as _, SqlSafeStr as _, Type};
 
 use super::Result;
 use crate::store::StoreError;
 
-/// One row, read by column name.
-pub(super) trait Columns {
-    /// TEXT.
-    fn text(&self, column: &str) -> Result<String>;
-    /// TEXT that may be null.
-    fn maybe_text(&self, column: &str) -> Result<Option<String>>;
+/// A value that a statement is given. A null has the type of its column: PostgreSQL refuses another one.
+#[derive(Debug)]
+pub(super) enum Arg {
     /// BIGINT.
-    fn int(&self, column: &str) -> Result<i64>;
-    /// BIGINT that may be null.
-    fn maybe_int(&self, column: &str) -> Result<Option<i64>>;
+    Int(Option<i64>),
+    /// TEXT.
+    Text(Option<String>),
     /// BYTEA.
-    fn bytes(&self, column: &str) -> Result<Vec<u8>>;
-    /// JSON in a TEXT column.
-    fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T>;
-    /// JSON in a TEXT column that may be null.
-    fn maybe_json<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>>;
+    Bytes(Option<Vec<u8>>),
 }
 
-impl Columns for AnyRow {
-    fn text(&self, column: &str) -> Result<String> {
-        Ok(self.try_get(column)?)
+/// What can be given to a statement.
+pub(super) trait IntoArg {
+    /// The null of the column's type.
+    const NULL: Arg;
+    fn into_arg(self) -> Arg;
+}
+
+impl<T: IntoArg> IntoArg for Option<T> {
+    const NULL: Arg = T::NULL;
+    fn into_arg(self) -> Arg {
+        self.map_or(Self::NULL, T::into_arg)
     }
-    fn maybe_text(&self, column: &str) -> Result<Option<String>> {
-        Ok(self.try_get(column)?)
+}
+
+/// What can be read from a column.
+pub(super) trait FromColumn: Sized {
+    /// What the column holds.
+    type Stored: for<'r> Decode<'r, Any> + Type<Any>;
+    fn from_stored(stored: Self::Stored, column: &str) -> Result<Self>;
+}
+
+impl<T: FromColumn> FromColumn for Option<T> {
+    type Stored = Option<T::Stored>;
+    fn from_stored(stored: Self::Stored, column: &str) -> Result<Self> {
+        stored.map(|stored| T::from_stored(stored, column)).transpose()
     }
-    fn int(&self, column: &str) -> Result<i64> {
-        Ok(self.try_get(column)?)
+}
+
+/// How types are given to statements.
+macro_rules! given {
+    ($($type:ty: $arg:ident($value:ident => $given:expr);)*) => {$(
+        impl IntoArg for $type {
+            const NULL: Arg = Arg::$arg(None);
+            fn into_arg(self) -> Arg {
+                let $value = self;
+                Arg::$arg(Some($given))
+            }
+        }
+    )*};
+}
+
+given! {
+    i64: Int(number => number);
+    Millis: Int(at => at.0);
+    u32: Int(count => i64::from(count));
+    bool: Int(flag => i64::from(flag));
+    String: Text(text => text);
+    &String: Text(text => text.clone());
+    &str: Text(text => text.to_owned());
+    Cow<'_, str>: Text(text => text.into_owned());
+    Vec<u8>: Bytes(bytes => bytes);
+    &[u8]: Bytes(bytes => bytes.to_vec());
+}
+
+/// How types are read.
+macro_rules! read {
+    ($($type:ty: $stored:ty, $value:ident => $read:expr;)*) => {$(
+        impl FromColumn for $type {
+            type Stored = $stored;
+            fn from_stored($value: $stored, _column: &str) -> Result<Self> {
+                Ok($read)
+            }
+        }
+    )*};
+}
+
+read! {
+    i64: i64, number => number;
+    Millis: i64, at => Self(at);
+    bool: i64, flag => flag == 1;
+    String: String, text => text;
+    Vec<u8>: Vec<u8>, bytes => bytes;
+}
+
+impl FromColumn for u32 {
+    type Stored = i64;
+    fn from_stored(stored: i64, column: &str) -> Result<Self> {
+        Self::try_from(stored).map_err(|_| StoreError::Corrupt(format!("column `{column}`: {stored} is out of range")))
     }
-    fn maybe_int(&self, column: &str) -> Result<Option<i64>> {
-        Ok(self.try_get(column)?)
+}
+
+/// Ids are TEXT.
+macro_rules! ids {
+    ($($id:ty),*) => {$(
+        given! { &$id: Text(id => id.as_str().to_owned()); }
+        read! { $id: String, text => Self::new(text); }
+    )*};
+}
+
+ids!(ActionId, GateId, LaneId, TurnId);
+
+/// The values of a statement, in the order of its marks.
+macro_rules! args {
+    ($($value:expr),* $(,)?) => {
+        vec![$($crate::store::ledger::sql::IntoArg::into_arg($value)),*]
+    };
+}
+pub(super) use args;
+
+/// A row of a result, read by column name.
+pub(super) struct Row(AnyRow);
+
+impl Row {
+    pub(super) fn get<T: FromColumn>(&self, column: &str) -> Result<T> {
+        T::from_stored(self.0.try_get(column)?, column)
     }
-    fn bytes(&self, column: &str) -> Result<Vec<u8>> {
-        Ok(self.try_get(column)?)
+
+    pub(super) fn text(&self, column: &str) -> Result<String> {
+        self.get(column)
     }
-    fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T> {
-        decode(column, self.try_get::<&str, _>(column)?)
+
+    pub(super) fn int(&self, column: &str) -> Result<i64> {
+        self.get(column)
     }
-    fn maybe_json<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>> {
-        self.try_get::<Option<&str>, _>(column)?
-            .map(|text| decode(column, text))
-            .transpose()
+
+    /// JSON in a TEXT column.
+    pub(super) fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T> {
+        decode(column, self.0.try_get(column)?)
     }
+
+    /// JSON in a TEXT column that may be null.
+    pub(super) fn maybe_json<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>> {
+        let text: Option<&str> = self.0.try_get(column)?;
+        text.map(|text| decode(column, text)).transpose()
+    }
+
+    /// A value of a closed set, by the name that serde gives it.
+    pub(super) fn named<T: DeserializeOwned>(&self, column: &str) -> Result<T> {
+        self.maybe_named(column)?
+            .ok_or_else(|| StoreError::Corrupt(format!("column `{column}`: null")))
+    }
+
+    /// A value of a closed set that may be null.
+    pub(super) fn maybe_named<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>> {
+        let Some(name) = self.get::<Option<String>>(column)? else {
+            return Ok(None);
+        };
+        let value = serde_json::from_value(serde_json::Value::String(name));
+        value
+            .map_err(|_| StoreError::Corrupt(format!("column `{column}`: unknown name")))
+            .map(Some)
+    }
+}
+
+/// A statement's text.
+pub(super) type Text = Cow<'static, str>;
+
+/// Runs a statement and gives the number of rows that it changed.
+pub(super) async fn run(conn: &mut AnyConnection, text: impl Into<Text>, args: Vec<Arg>) -> Result<u64> {
+    Ok(query(text, args).execute(conn).await?.rows_affected())
+}
+
+/// The one row of a result.
+pub(super) async fn one(conn: &mut AnyConnection, text: impl Into<Text>, args: Vec<Arg>) -> Result<Row> {
+    Ok(Row(query(text, args).fetch_one(conn).await?))
+}
+
+/// The first row of a result, if it has any.
+pub(super) async fn maybe(conn: &mut AnyConnection, text: impl Into<Text>, args: Vec<Arg>) -> Result<Option<Row>> {
+    Ok(query(text, args).fetch_optional(conn).await?.map(Row))
+}
+
+/// All rows of a result.
+pub(super) async fn all(conn: &mut AnyConnection, text: impl Into<Text>, args: Vec<Arg>) -> Result<Vec<Row>> {
+    Ok(query(text, args).fetch_all(conn).await?.into_iter().map(Row).collect())
+}
+
+fn query(text: impl Into<Text>, args: Vec<Arg>) -> Query<'static, Any, AnyArguments> {
+    let text = match text.into() {
+        Cow::Borrowed(text) => text.into_sql_str(),
+        // Texts are made of our own words alone; what others wrote is an argument.
+        Cow::Owned(text) => AssertSqlSafe(text).into_sql_str(),
+    };
+    args.into_iter().fold(sqlx::query(text), |query, arg| match arg {
+        Arg::Int(value) => query.bind(value),
+        Arg::Text(value) => query.bind(value),
+        Arg::Bytes(value) => query.bind(value),
+    })
 }
 
 /// The JSON of `value`.
@@ -71,16 +222,6 @@ pub(super) fn decode<T: DeserializeOwned>(column: &str, text: &str) -> Result<T>
             error.classify()
         ))
     })
-}
-
-/// A value of a closed set from its stored name, by the name that serde gives it.
-pub(super) fn named<T: DeserializeOwned>(column: &str, name: String) -> Result<T> {
-    serde_json::from_value(serde_json::Value::String(name)).map_err(|_| StoreError::Corrupt(format!("column `{column}`: unknown name")))
-}
-
-/// A count that the domain keeps unsigned.
-pub(super) fn unsigned(column: &str, value: i64) -> Result<u32> {
-    u32::try_from(value).map_err(|_| StoreError::Corrupt(format!("column `{column}`: {value} is out of range")))
 }
 
 impl From<sqlx::Error> for StoreError {

@@ -11,7 +11,8 @@ use super::file::FileLock;
 use super::ids::Sequence;
 use super::inner::Pools;
 use super::schema::SchemaState;
-use super::{Result, file, schema};
+use super::sql::args;
+use super::{Result, file, schema, sql};
 use crate::store::StoreError;
 
 /// How long a verb waits for a connection.
@@ -91,31 +92,31 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool, closed: bool) -> 
     } else {
         schema::check(&mut conn).await?;
     }
-    sqlx::query(concat!(
+    let now = clock.now();
+    sql::run(&mut conn, concat!(
         "UPDATE lanes SET crashes = crashes + CASE WHEN owner <> '",
         super::lanes::stopping!(),
         "' AND (turn_id IS NOT NULL OR gathering IS NOT NULL) THEN 1 ELSE 0 END, owner = '', lease_until = 0, ready_at = $1, wakes = wakes + 1 WHERE owner <> ''"
-    ))
-    .bind(clock.now().0)
-    .execute(&mut *conn)
-    .await?;
+    ), args![now]).await?;
     if !closed {
-        sqlx::query(
+        sql::run(
+            &mut conn,
             "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE ready_at > $1 AND (turn_id IS NOT NULL
-               OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",
+             OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",
+            args![now],
         )
-        .bind(clock.now().0)
-        .execute(&mut *conn)
         .await?;
     }
     // While no process ran, none tried: what waits gets its whole time again. The process that held a row may have sent it: its
     // name stays.
     // The connections of the process before have ended with it.
-    sqlx::query("DELETE FROM socket_places").execute(&mut *conn).await?;
-    sqlx::query("UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'")
-        .bind(clock.now().0.saturating_add(super::outbox::GIVE_UP_MS))
-        .execute(&mut *conn)
-        .await?;
+    sql::run(&mut conn, "DELETE FROM socket_places", args![]).await?;
+    sql::run(
+        &mut conn,
+        "UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'",
+        args![now.0.saturating_add(super::outbox::GIVE_UP_MS)],
+    )
+    .await?;
     Sequence::begin(&mut conn).await
 }
 

@@ -2,12 +2,11 @@
 
 use countersign_agent::domain::{ActionId, Arguments, Conversation, Millis, StandingGrant};
 use serde::{Deserialize, Serialize};
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::audit::AuditEntry;
 use super::page::{Cursor, List, ListQuery, Page, page};
-use super::sql::{Columns, encode, unsigned};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 
@@ -28,43 +27,33 @@ impl Read {
     /// Those of the chat that hold at `now`, oldest first; [`StandingGrant::MOST`] at most.
     pub async fn standing_grants(&mut self, place: &Conversation, now: Millis) -> Result<Vec<StandingGrant>> {
         let text = format!("{COLUMNS} WHERE chat_key = $1 AND revoked_at IS NULL AND expires_at > $2 ORDER BY number LIMIT $3");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(text))
-            .bind(keys::chat_key(place))
-            .bind(now.0)
-            .bind(i64::from(StandingGrant::MOST))
-            .fetch_all(&mut *self.conn)
-            .await?;
+        let rows = self.all(text, args![keys::chat_key(place), now, StandingGrant::MOST]).await?;
         rows.iter().map(read).collect()
     }
 
     /// The one of this number in the chat.
     pub async fn standing_grant_numbered(&mut self, place: &Conversation, number: u32) -> Result<Option<StandingGrant>> {
         let text = format!("{COLUMNS} WHERE chat_key = $1 AND number = $2");
-        let row = sqlx::query(sqlx::AssertSqlSafe(text))
-            .bind(keys::chat_key(place))
-            .bind(i64::from(number))
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let row = self.maybe(text, args![keys::chat_key(place), number]).await?;
         row.as_ref().map(read).transpose()
     }
 
     /// One of them.
     pub async fn standing_grant(&mut self, id: &str) -> Result<Option<StandingGrant>> {
         let text = format!("{COLUMNS} WHERE id = $1");
-        let row = sqlx::query(sqlx::AssertSqlSafe(text))
-            .bind(&*keys::shown(id))
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let row = self.maybe(text, args![keys::without_nul(id)]).await?;
         row.as_ref().map(read).transpose()
     }
 
     /// The number that a new one of the chat gets. The row of the highest number is never removed, so no number comes twice.
     pub async fn next_standing_number(&mut self, place: &Conversation) -> Result<u32> {
-        let row = sqlx::query("SELECT COALESCE(MAX(number), 0) + 1 AS next FROM standing_grants WHERE chat_key = $1")
-            .bind(keys::chat_key(place))
-            .fetch_one(&mut *self.conn)
+        let row = self
+            .one(
+                "SELECT COALESCE(MAX(number), 0) + 1 AS next FROM standing_grants WHERE chat_key = $1",
+                args![keys::chat_key(place)],
+            )
             .await?;
-        unsigned("number", row.int("next")?)
+        row.get("next")
     }
 
     /// All of them for the API, newest first.
@@ -81,7 +70,7 @@ impl Read {
             at: "created_at",
             id: "id",
         };
-        let rows = list.rows(&mut self.conn, query).await?;
+        let rows = list.rows(self, query).await?;
         page(&rows, query.limit, read, |grant| Cursor::new(grant.created_at, &grant.id))
     }
 }
@@ -96,32 +85,20 @@ impl Tx {
             definition: grant.definition.clone(),
             by: grant.by.clone(),
         };
-        let made = sqlx::query(
-            "INSERT INTO standing_grants (id, chat_key, channel, chat, number, action_id, body, created_at, expires_at, revoked_at, used)
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, NULL, 0) ON CONFLICT (id) DO NOTHING",
-        )
-        .bind(&grant.id)
-        .bind(keys::chat_key(&grant.place))
-        .bind(grant.place.channel.as_str())
-        .bind(&*keys::shown(&grant.place.chat))
-        .bind(i64::from(grant.number))
-        .bind(action.as_str())
-        .bind(encode(&body)?)
-        .bind(grant.created_at.0)
-        .bind(grant.expires_at.0)
-        .execute(&mut *self.conn)
-        .await?;
-        Ok(made.rows_affected() > 0)
+        let made = self.run("INSERT INTO standing_grants (id, chat_key, channel, chat, number, action_id, body, created_at, expires_at, revoked_at, used)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, NULL, 0) ON CONFLICT (id) DO NOTHING", args![&grant.id, keys::chat_key(&grant.place), grant.place.channel.as_str(), keys::without_nul(&grant.place.chat), i64::from(grant.number), action.as_str(), encode(&body)?, grant.created_at, grant.expires_at]).await?;
+        Ok(made > 0)
     }
 
     /// Takes a grant back. `false` means that somebody did before, or that there is none. `by`: who, `via`: by which road.
     pub async fn revoke_standing_grant(&mut self, grant: &StandingGrant, by: &str, via: &str, now: Millis) -> Result<bool> {
-        let revoked = sqlx::query("UPDATE standing_grants SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL")
-            .bind(now.0)
-            .bind(&grant.id)
-            .execute(&mut *self.conn)
+        let revoked = self
+            .run(
+                "UPDATE standing_grants SET revoked_at = $1 WHERE id = $2 AND revoked_at IS NULL",
+                args![now, &grant.id],
+            )
             .await?;
-        let revoked = revoked.rows_affected() > 0;
+        let revoked = revoked > 0;
         if revoked {
             self.audit(AuditEntry {
                 kind: "standing_grant_revoked",
@@ -137,28 +114,29 @@ impl Tx {
 
     /// Counts a use of the grant by a call that is sent with this commit. `false` means that it does not hold at `now`.
     pub async fn use_standing_grant(&mut self, id: &str, now: Millis) -> Result<bool> {
-        let used = sqlx::query("UPDATE standing_grants SET used = used + 1 WHERE id = $1 AND revoked_at IS NULL AND expires_at > $2")
-            .bind(id)
-            .bind(now.0)
-            .execute(&mut *self.conn)
+        let used = self
+            .run(
+                "UPDATE standing_grants SET used = used + 1 WHERE id = $1 AND revoked_at IS NULL AND expires_at > $2",
+                args![id, now],
+            )
             .await?;
-        Ok(used.rows_affected() > 0)
+        Ok(used > 0)
     }
 }
 
-fn read(row: &AnyRow) -> Result<StandingGrant> {
+fn read(row: &Row) -> Result<StandingGrant> {
     let body: Body = row.json("body")?;
     Ok(StandingGrant {
-        id: row.text("id")?,
+        id: row.get("id")?,
         place: body.place,
-        number: unsigned("number", row.int("number")?)?,
+        number: row.get("number")?,
         tool: body.tool,
         arguments: body.arguments,
         definition: body.definition,
         by: body.by,
-        created_at: Millis(row.int("created_at")?),
-        expires_at: Millis(row.int("expires_at")?),
-        revoked_at: row.maybe_int("revoked_at")?.map(Millis),
-        used: unsigned("used", row.int("used")?)?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+        revoked_at: row.get("revoked_at")?,
+        used: row.get("used")?,
     })
 }

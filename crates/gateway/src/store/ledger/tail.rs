@@ -15,7 +15,7 @@ use countersign_agent::domain::{Millis, TurnId};
 
 use super::Result;
 use super::events::event_id;
-use super::sql::Columns;
+use super::sql::{Row, args};
 use super::transaction::Read;
 use crate::store::keys;
 
@@ -131,30 +131,30 @@ fn last_of(spans: Vec<EventSpan>) -> HashMap<TurnId, i64> {
 impl Read {
     /// The times of the first event from `since` on and of the newest of all; none when nothing is from there on.
     async fn event_times(&mut self, since: Millis) -> Result<Option<(Millis, Millis)>> {
-        let row = sqlx::query("SELECT (SELECT MIN(at) FROM events WHERE at >= $1) AS oldest, (SELECT MAX(at) FROM events) AS newest")
-            .bind(since.0)
-            .fetch_one(&mut *self.conn)
+        let row = self
+            .one(
+                "SELECT (SELECT MIN(at) FROM events WHERE at >= $1) AS oldest, (SELECT MAX(at) FROM events) AS newest",
+                args![since],
+            )
             .await?;
-        let times = row.maybe_int("oldest")?.zip(row.maybe_int("newest")?);
+        let times = row.get::<Option<i64>>("oldest")?.zip(row.get::<Option<i64>>("newest")?);
         Ok(times.map(|(oldest, newest)| (Millis(oldest), Millis(newest))))
     }
 
     /// Of each turn with events at `from` or later and before `until`: the first and the last of these.
     async fn event_spans(&mut self, from: Millis, until: Millis, chat: Option<&str>) -> Result<Vec<EventSpan>> {
-        let rows = sqlx::query(
-            "SELECT turn_id, MIN(seq) AS first, MAX(seq) AS last FROM events
-             WHERE at >= $1 AND at < $2 AND (CAST($3 AS TEXT) IS NULL OR chat = $3) GROUP BY turn_id ORDER BY MIN(at), turn_id",
-        )
-        .bind(from.0)
-        .bind(until.0)
-        .bind(chat.map(keys::shown).as_deref())
-        .fetch_all(&mut *self.conn)
-        .await?;
-        let span = |row: &sqlx::any::AnyRow| {
+        let rows = self
+            .all(
+                "SELECT turn_id, MIN(seq) AS first, MAX(seq) AS last FROM events
+                 WHERE at >= $1 AND at < $2 AND (CAST($3 AS TEXT) IS NULL OR chat = $3) GROUP BY turn_id ORDER BY MIN(at), turn_id",
+                args![from, until, chat.map(keys::without_nul)],
+            )
+            .await?;
+        let span = |row: &Row| {
             Ok(EventSpan {
-                turn_id: TurnId::new(row.text("turn_id")?),
-                first: row.int("first")?,
-                last: row.int("last")?,
+                turn_id: row.get("turn_id")?,
+                first: row.get("first")?,
+                last: row.get("last")?,
             })
         };
         rows.iter().map(span).collect()
@@ -172,14 +172,15 @@ impl Read {
         if event_id(&turn_id, seq) != id {
             return Ok(None);
         }
-        let row = sqlx::query("SELECT at FROM events WHERE turn_id = $1 AND seq = $2")
-            .bind(&*keys::shown(turn_id.as_str()))
-            .bind(seq)
-            .fetch_optional(&mut *self.conn)
+        let row = self
+            .maybe(
+                "SELECT at FROM events WHERE turn_id = $1 AND seq = $2",
+                args![keys::without_nul(turn_id.as_str()), seq],
+            )
             .await?;
         row.map(|row| {
             Ok(EventPlace {
-                at: Millis(row.int("at")?),
+                at: row.get("at")?,
                 turn_id,
                 seq,
             })

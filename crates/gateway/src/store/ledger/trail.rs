@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 
 use countersign_agent::domain::{ActionId, GateId, TurnId};
-use sqlx::any::AnyRow;
 
 use super::Result;
 use super::audit::{AuditCheck, AuditEntry, AuditHead, Link};
 use super::seal::Seal;
-use super::sql::{Columns, encode};
+use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 
@@ -18,11 +17,9 @@ const PAGE: i64 = 1000;
 impl Read {
     /// The newest entry of the trail, as the head's row names it.
     pub async fn audit_head(&mut self) -> Result<AuditHead> {
-        let head = sqlx::query("SELECT seq, hash FROM audit_head WHERE id = 1")
-            .fetch_optional(&mut *self.conn)
-            .await?;
+        let head = self.maybe("SELECT seq, hash FROM audit_head WHERE id = 1", args![]).await?;
         let (seq, hash) = match head {
-            Some(head) => (head.int("seq")?, head.bytes("hash")?),
+            Some(head) => (head.int("seq")?, head.get::<Vec<u8>>("hash")?),
             None => (0, Vec::new()),
         };
         Ok(AuditHead { seq, hash })
@@ -35,11 +32,7 @@ impl Read {
         let mut sealed = HashMap::new();
         let mut met = expected.is_none();
         loop {
-            let rows = sqlx::query("SELECT seq, at, kind, turn_id, gate_id, action_id, principal, details, prev_hash, hash FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2")
-                .bind(below)
-                .bind(PAGE)
-                .fetch_all(&mut *self.conn)
-                .await?;
+            let rows = self.all("SELECT seq, at, kind, turn_id, gate_id, action_id, principal, details, prev_hash, hash FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2", args![below, PAGE]).await?;
             for row in &rows {
                 let Some(hash) = follows(row, seq + 1, &previous)? else {
                     return Ok(AuditCheck::Broken { seq: seq + 1 });
@@ -82,28 +75,24 @@ impl Tx {
         self.seal(&mut entries).await?;
         let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
         // The head's row is also the lock: two writers append one after the other.
-        let head = sqlx::query(
-            "INSERT INTO audit_head (id, seq, hash) VALUES (1, $1, $2)
-             ON CONFLICT (id) DO UPDATE SET seq = audit_head.seq + excluded.seq RETURNING seq, hash",
-        )
-        .bind(count)
-        .bind(&[][..])
-        .fetch_one(&mut *self.conn)
-        .await?;
-        let (last, mut hash) = (head.int("seq")?, head.bytes("hash")?);
+        let head = self
+            .one(
+                "INSERT INTO audit_head (id, seq, hash) VALUES (1, $1, $2)
+                 ON CONFLICT (id) DO UPDATE SET seq = audit_head.seq + excluded.seq RETURNING seq, hash",
+                args![count, &[][..]],
+            )
+            .await?;
+        let (last, mut hash) = (head.int("seq")?, head.get::<Vec<u8>>("hash")?);
         for (seq, entry) in (last - count + 1..).zip(&entries) {
             hash = self.append(seq, hash, entry).await?;
         }
-        sqlx::query("UPDATE audit_head SET hash = $1 WHERE id = 1")
-            .bind(hash)
-            .execute(&mut *self.conn)
-            .await?;
+        self.run("UPDATE audit_head SET hash = $1 WHERE id = 1", args![hash]).await?;
         Ok(true)
     }
 
     /// Writes one row of the trail and gives its hash.
     async fn append(&mut self, seq: i64, previous: Vec<u8>, entry: &AuditEntry) -> Result<Vec<u8>> {
-        let principal = entry.principal.as_deref().map(keys::shown);
+        let principal = entry.principal.as_deref().map(keys::without_nul);
         let details = encode(&entry.details)?;
         let link = Link {
             seq,
@@ -116,34 +105,35 @@ impl Tx {
             details: &details,
         };
         let hash = link.hash(&previous);
-        sqlx::query(
+        self.run(
             "INSERT INTO audit (seq, at, kind, turn_id, gate_id, action_id, principal, details, prev_hash, hash)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            args![
+                link.seq,
+                link.at,
+                link.kind,
+                link.turn,
+                link.gate,
+                link.action,
+                link.principal,
+                link.details,
+                previous,
+                hash.as_slice()
+            ],
         )
-        .bind(link.seq)
-        .bind(link.at)
-        .bind(link.kind)
-        .bind(link.turn)
-        .bind(link.gate)
-        .bind(link.action)
-        .bind(link.principal)
-        .bind(link.details)
-        .bind(previous)
-        .bind(hash.as_slice())
-        .execute(&mut *self.conn)
         .await?;
         Ok(hash)
     }
 }
 
 /// The row's hash, if it is row `seq` and stands on `previous`.
-fn follows(row: &AnyRow, seq: i64, previous: &[u8]) -> Result<Option<Vec<u8>>> {
+fn follows(row: &Row, seq: i64, previous: &[u8]) -> Result<Option<Vec<u8>>> {
     let (kind, details) = (row.text("kind")?, row.text("details")?);
-    let (turn, gate) = (row.maybe_text("turn_id")?, row.maybe_text("gate_id")?);
-    let (action, principal) = (row.maybe_text("action_id")?, row.maybe_text("principal")?);
+    let (turn, gate) = (row.get::<Option<String>>("turn_id")?, row.get::<Option<String>>("gate_id")?);
+    let (action, principal) = (row.get::<Option<String>>("action_id")?, row.get::<Option<String>>("principal")?);
     let link = Link {
-        seq: row.int("seq")?,
-        at: row.int("at")?,
+        seq: row.get("seq")?,
+        at: row.get("at")?,
         kind: &kind,
         turn: turn.as_deref(),
         gate: gate.as_deref(),
@@ -151,7 +141,7 @@ fn follows(row: &AnyRow, seq: i64, previous: &[u8]) -> Result<Option<Vec<u8>>> {
         principal: principal.as_deref(),
         details: &details,
     };
-    let hash = row.bytes("hash")?;
-    let sound = link.seq == seq && row.bytes("prev_hash")? == previous && link.hash(previous) == hash;
+    let hash = row.get::<Vec<u8>>("hash")?;
+    let sound = link.seq == seq && row.get::<Vec<u8>>("prev_hash")? == previous && link.hash(previous) == hash;
     Ok(sound.then_some(hash))
 }

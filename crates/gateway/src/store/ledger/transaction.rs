@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{GateId, LaneId, Millis};
-use sqlx::{Any, AssertSqlSafe, Transaction};
+use sqlx::{Any, Transaction};
 use tokio::time::Instant;
 
 use super::audit::AuditEntry;
 use super::inner::Inner;
 use super::simulation::{SimulatedCommit, SimulatedTurn};
+use super::sql::{self, Arg, Row, Text};
 use super::wakeups::Effects;
 use super::write_queue::{ChatLock, WritePass};
 use super::{Result, postgres};
@@ -46,6 +47,21 @@ impl Read {
 
     pub(super) fn now(&self) -> Millis {
         self.inner.clock.now()
+    }
+
+    /// See [`sql::one`].
+    pub(super) async fn one(&mut self, text: impl Into<Text>, args: Vec<Arg>) -> Result<Row> {
+        sql::one(&mut self.conn, text, args).await
+    }
+
+    /// See [`sql::maybe`].
+    pub(super) async fn maybe(&mut self, text: impl Into<Text>, args: Vec<Arg>) -> Result<Option<Row>> {
+        sql::maybe(&mut self.conn, text, args).await
+    }
+
+    /// See [`sql::all`].
+    pub(super) async fn all(&mut self, text: impl Into<Text>, args: Vec<Arg>) -> Result<Vec<Row>> {
+        sql::all(&mut self.conn, text, args).await
     }
 }
 
@@ -146,8 +162,13 @@ impl Tx {
     }
 
     /// The text of a claim of `rows`; see [`postgres::claiming`].
-    pub(super) fn claiming(&self, text: &str, rows: &str) -> AssertSqlSafe<String> {
-        AssertSqlSafe(postgres::claiming(text, rows, self.inner.is_shared()))
+    pub(super) fn claiming(&self, text: &str, rows: &str) -> String {
+        postgres::claiming(text, rows, self.inner.is_shared())
+    }
+
+    /// See [`sql::run`].
+    pub(super) async fn run(&mut self, text: impl Into<Text>, args: Vec<Arg>) -> Result<u64> {
+        sql::run(&mut self.conn, text, args).await
     }
 
     pub(super) fn next_id(&self) -> i64 {
