@@ -56,13 +56,11 @@ impl DemoArgs {
         }
     }
 
-    /// Does the reader answer the cards?
     fn is_answered_by_reader(&self) -> bool {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         is_terminal && !self.json && self.replies.is_empty()
     }
 
-    /// Is a person to read along?
     fn is_slow(&self) -> bool {
         match self.pace.as_deref() {
             Some(pace) => pace == "real",

@@ -49,7 +49,6 @@ pub(super) async fn test(loaded: Loaded, file: Option<PathBuf>, since: Duration)
     Ok(Ok(table(&replay.report())))
 }
 
-/// The report, line by line.
 fn table(report: &ReplayReport) -> Vec<String> {
     let mut lines = vec![
         format!(

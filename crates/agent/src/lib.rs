@@ -2,6 +2,8 @@
 //!
 //! `domain` has the nouns, `template` renders prompts. `reducer` decides (pure: no I/O, no clock). `engine` carries its decisions out;
 //! `model` and `tools` reach outside. Programs begin at [`Agent::builder`]; `docs/library.md` is their guide.
+#![warn(missing_docs)]
+
 pub mod domain;
 pub mod template;
 pub mod reducer;

@@ -44,11 +44,8 @@ const TAIL: Duration = Duration::from_secs(1);
 /// What tests and the demo may replace.
 #[derive(Clone)]
 pub struct Parts {
-    /// Wall clock.
     pub clock: Clock,
-    /// Random ids.
     pub ids: Ids,
-    /// Lengths of leases and polls.
     pub timings: Intervals,
     /// This model instead of the configured one.
     pub model: Option<Arc<dyn ChatModel>>,
@@ -86,24 +83,18 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// Why the gateway does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The address cannot be listened on.
     #[error("cannot listen on {addr} (server.bind)")]
     Bind {
         /// `server.bind`.
         addr: SocketAddr,
-        /// Why.
         source: std::io::Error,
     },
-    /// The database cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A template is wrong.
     #[error("{0}")]
     Template(#[from] TemplateError),
-    /// A tool cannot be set up.
     #[error(transparent)]
     Tools(#[from] ToolboxError),
     /// The settings ask for the demo model, and [`Parts::demo`] brings none.
@@ -114,7 +105,6 @@ pub enum StartError {
     Http(String),
 }
 
-/// A running gateway.
 #[derive(Debug)]
 pub struct Running {
     /// Where it listens; the real port when `server.bind` says 0.
@@ -370,7 +360,6 @@ impl Http {
         })
     }
 
-    /// The client for this address.
     pub fn for_url(&self, url: &str) -> reqwest::Client {
         let here = reqwest::Url::parse(url).is_ok_and(|url| is_this_machine(&url));
         if here { self.here.clone() } else { self.outside.clone() }

@@ -43,9 +43,7 @@ pub use wording::{notice_people, notice_text, undone_words};
 pub struct Delivery {
     /// Idempotency key, at most 50 characters of `[A-Za-z0-9_-]`; the same over all tries.
     pub key: String,
-    /// Where to.
     pub conversation: Conversation,
-    /// What to do.
     pub op: OutboxOp,
     /// Language of our words.
     pub locale: Locale,
@@ -81,7 +79,6 @@ pub struct FileUpload {
     pub name: String,
     /// What it is, by its bytes.
     pub media_type: String,
-    /// All of it.
     pub bytes: Bytes,
 }
 
@@ -104,19 +101,16 @@ pub struct Receipt {
 pub struct ChatLook<'a> {
     /// The chat, and the thread if `in_thread`.
     pub conversation: &'a Conversation,
-    /// Only the thread.
     pub in_thread: bool,
     /// The request, which is looked up beside what came before it.
     pub request: Option<&'a str>,
     /// Only messages before this moment, if there is no request.
     pub before: Millis,
-    /// At most so many.
     pub most: usize,
     /// What we said is left out, and does not count.
     pub others_only: bool,
     /// Open forwarded bundles where the list holds only their names.
     pub unfold: bool,
-    /// The bot's own user id.
     pub bot: &'a str,
 }
 
@@ -125,7 +119,6 @@ impl ChatLook<'_> {
     pub(in crate::channels) const ADDING_TIME: Duration = Duration::from_secs(4);
 }
 
-/// Messages of a chat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatPage {
     /// Those before the request, oldest first.
@@ -157,7 +150,6 @@ impl BatchSizes {
     pub const MAX_WAIT: Duration = Duration::from_secs(3);
 }
 
-/// Why something was not carried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {
     /// Try again, not before `after` if given.
@@ -184,7 +176,6 @@ pub enum DeliveryError {
 
 impl DeliveryError {
     /// How long the platform's rates hold the call back: we or the platform counted it, and nothing of it was carried out.
-    #[must_use]
     pub fn held_back(&self) -> Option<Duration> {
         match self {
             Self::Retry {
@@ -210,7 +201,6 @@ pub enum Refusal {
 
 /// A chat platform, outward.
 pub trait Channel: Send + Sync + fmt::Debug {
-    /// Which one.
     fn kind(&self) -> ChannelKind;
 
     /// Carries one delivery.
@@ -245,9 +235,6 @@ pub trait Channel: Send + Sync + fmt::Debug {
     fn batch_sizes(&self) -> BatchSizes;
 
     /// The bot's own user id on the platform, asked over the network.
-    ///
-    /// # Errors
-    /// As for [`Channel::deliver`].
     fn identity(&self) -> BoxFuture<'_, Result<String, DeliveryError>>;
 
     /// The user ids of those who belong to `group`, asked over the network.
@@ -264,15 +251,9 @@ pub trait Channel: Send + Sync + fmt::Debug {
 
     /// The message `answered`, with those that it answers in turn and those that it forwards, oldest first; asked over the network. A
     /// platform that shows them in [`Channel::read_chat`] gives none.
-    ///
-    /// # Errors
-    /// As for [`Channel::deliver`].
     fn read_answered<'a>(&'a self, answered: &'a str, bot: &'a str) -> BoxFuture<'a, Result<Vec<ChatMessage>, DeliveryError>>;
 
     /// Name, type, size and address of a file that a person sent. Asks over the network if the message named the id alone.
-    ///
-    /// # Errors
-    /// As for [`Channel::deliver`].
     fn describe_file(&self, file: FileRef) -> BoxFuture<'_, Result<FileRef, DeliveryError>> {
         Box::pin(std::future::ready(Ok(file)))
     }

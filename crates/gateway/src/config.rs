@@ -76,7 +76,6 @@ pub struct Loaded {
     pub effective: String,
     /// The value of every key, to be compared with a later one's.
     pub values: Values,
-    /// Was there a file?
     pub has_file: bool,
     /// The layers, with the place of each value.
     layers: KeptValues,
@@ -85,14 +84,12 @@ pub struct Loaded {
 impl Loaded {
     /// The keys in force in one chat as YAML, secrets as `***`, with the place each value was set at. `tools`: names of the tools that are
     /// switched on. The channel is told from the form of the id.
-    #[must_use]
     pub fn effective_in(&self, chat: &str, tools: &[String]) -> String {
         chat::render(LayeredValues(&self.layers.0), &self.live, chat, tools)
     }
 
     /// A warning for each pattern of a profile or a rule that fits none of `tools` and can fit none of an MCP server, and for each rule that
     /// can fit no call.
-    #[must_use]
     pub fn idle_patterns(&self, tools: &[ToolSpec]) -> Vec<String> {
         chat::idle_patterns(LayeredValues(&self.layers.0), &self.live, &self.boot.tools.mcp_servers, tools)
     }
@@ -160,7 +157,6 @@ pub struct Boot {
     pub slack: SlackSecrets,
     /// `channels.console.token`.
     pub console_token: Option<SecretString>,
-    /// Where state lives.
     pub stores: Stores,
     /// `store.retention_days`.
     pub retention: Duration,
@@ -195,21 +191,16 @@ impl Boot {
 
 impl LarkSecrets {
     /// Does only the verification token protect its events? Webhooks without an encrypt key come unsigned.
-    #[must_use]
     pub fn is_unsigned(&self) -> bool {
         self.delivery == EventDelivery::Webhook && self.encrypt_key.is_none()
     }
 }
 
 impl Server {
-    /// Does this process take requests in?
-    #[must_use]
     pub fn has_webhooks(&self) -> bool {
         self.roles.contains(&Role::Webhooks)
     }
 
-    /// Does this process work on turns?
-    #[must_use]
     pub fn has_workers(&self) -> bool {
         self.roles.contains(&Role::Workers)
     }
@@ -228,7 +219,6 @@ pub struct Stores {
 
 impl Stores {
     /// This database, brought to the current schema, and no Redis.
-    #[must_use]
     pub fn embedded(database_url: SecretString) -> Self {
         Self {
             database_url,

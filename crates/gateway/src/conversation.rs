@@ -60,7 +60,6 @@ pub struct Conversations {
     home_readers: Arc<Semaphore>,
 }
 
-/// The answer to a click.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClickAnswer {
     /// For the one who clicked.
@@ -77,7 +76,6 @@ impl ClickAnswer {
 
 impl Conversations {
     /// One over `ledger`. Who may decide is read from `settings` at every decision; who belongs to a group that they name, `directory` tells.
-    #[must_use]
     pub fn new(ledger: Ledger, settings: Settings, clock: Clock, directory: Arc<dyn GroupDirectory>) -> Self {
         Self {
             ledger,
@@ -89,7 +87,6 @@ impl Conversations {
     }
 
     /// Is `user` heard in this place, by the settings of now?
-    #[must_use]
     pub fn serves(&self, place: &Conversation, user: &str) -> bool {
         let rights = self.rights(place);
         rights.chat(&place.chat) && rights.hears(user).is_given()

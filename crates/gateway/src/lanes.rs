@@ -37,7 +37,7 @@ pub struct Intervals {
     pub socket_timeout: Duration,
     /// How long the answer to a press waits for the decision. Platforms show an error of their own after three seconds.
     pub click: Duration,
-    /// Those of calls.
+    /// Time limits of tool calls, and how often a running call looks for a stop.
     pub calls: Timings,
 }
 
@@ -62,12 +62,7 @@ pub enum WorkError {
     Store(#[from] StoreError),
     /// The turn was written by a newer version or is damaged: left for somebody who can read it.
     #[error("turn {turn_id} cannot be read here: {reason}")]
-    Unreadable {
-        /// The turn.
-        turn_id: String,
-        /// Why.
-        reason: String,
-    },
+    Unreadable { turn_id: String, reason: String },
 }
 
 impl From<JournalError> for WorkError {

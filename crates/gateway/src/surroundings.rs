@@ -51,7 +51,6 @@ pub struct PlatformSurroundings {
 
 impl PlatformSurroundings {
     /// Reads from `platforms`, as `settings` say; stores in `attachments`, for the time `retention`.
-    #[must_use]
     pub fn new(platforms: Vec<Arc<dyn Channel>>, settings: Settings, attachments: Option<Arc<Attachments>>, retention: Duration) -> Self {
         Self {
             platforms,
@@ -178,7 +177,6 @@ impl Surroundings for PlatformSurroundings {
     }
 }
 
-/// What was read of a request.
 #[derive(Default)]
 struct Found {
     context: ChatContext,

@@ -42,7 +42,6 @@ pub fn init(json: bool, level: &str) -> Logs {
 }
 
 impl Logs {
-    /// From now on `level` holds.
     pub fn set_level(&self, level: &str) {
         // Fails only when the subscriber is gone, and with it the logs.
         let _ = self.0.reload(filter(level));

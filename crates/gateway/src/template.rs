@@ -19,9 +19,6 @@ struct Pages;
 
 /// All built-in templates, each replaced by a file of the same path under `folder` if there is one. Without a folder they are read and tried
 /// once a process.
-///
-/// # Errors
-/// The errors of [`Templates::load`].
 pub fn load(folder: Option<&Path>) -> Result<Arc<Templates>, TemplateError> {
     static BUILT_IN: OnceLock<Arc<Templates>> = OnceLock::new();
     if let (None, Some(built_in)) = (folder, BUILT_IN.get()) {

@@ -107,7 +107,6 @@ pub fn check_card(card: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Where in the card we are.
 struct Place {
     depth: usize,
     form: bool,
@@ -254,7 +253,6 @@ impl Walk {
         Ok(())
     }
 
-    /// A text object.
     fn text(&mut self, text: &Value, at: &str, max: usize) -> Result<(), String> {
         self.components += 1;
         let map = object(text, at)?;

@@ -26,7 +26,6 @@ const MAX_TEXT: usize = 4_000;
 
 /// What is wrong with the arguments of `chat.postMessage`, `chat.update`, `chat.postEphemeral` or with the `view` of
 /// `views.open` or `views.publish`, one line each; empty: nothing.
-#[must_use]
 pub fn check_message(message: &Value) -> Vec<String> {
     let mut faults = Faults::default();
     if message["type"] == "modal" {
@@ -63,7 +62,6 @@ fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// Can `id` be a Slack user?
 fn is_user(id: &str) -> bool {
     id.starts_with(['U', 'W']) && (2..=32).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }

@@ -59,7 +59,6 @@ fn answer(request: &ChatRequest) -> ChatReply {
     }
 }
 
-/// What the demo does next.
 enum Move {
     Say(String),
     Call(Vec<(&'static str, Value)>),
@@ -71,7 +70,6 @@ struct Actor<'a> {
     log: Log<'a>,
     tongue: Tongue,
     scene: &'static Scene,
-    /// The file to write.
     output: String,
 }
 
@@ -397,7 +395,6 @@ fn id(at: usize) -> String {
     (at + 1).to_string()
 }
 
-/// The tools that a step declares.
 fn tools(step: &Step) -> Vec<&'static str> {
     step.calls.iter().map(|(tool, _)| *tool).collect()
 }

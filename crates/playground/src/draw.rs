@@ -10,7 +10,6 @@ use crate::posted::spoken;
 const WIDTH: usize = 68;
 
 /// A card (or the plain text of a text message) as lines.
-#[must_use]
 pub fn drawn(content: &Value) -> Vec<String> {
     if let Some(blocks) = content["blocks"].as_array().filter(|blocks| !blocks.is_empty()) {
         return {
@@ -51,7 +50,6 @@ pub fn drawn(content: &Value) -> Vec<String> {
 }
 
 /// What `now` shows and `before` did not: rows without their frame.
-#[must_use]
 pub fn repainted(before: &Value, now: &Value) -> Vec<String> {
     let before = drawn(before);
     let rows = drawn(now).into_iter().filter(|row| row.starts_with('│') && !before.contains(row));
@@ -59,7 +57,6 @@ pub fn repainted(before: &Value, now: &Value) -> Vec<String> {
     inner.filter(|row| !row.is_empty()).collect()
 }
 
-/// An element of Lark's.
 fn draw(element: &Value, lines: &mut Vec<String>) {
     let text = |at: &str| element.pointer(at).and_then(Value::as_str).unwrap_or_default();
     match element.get("tag").and_then(Value::as_str) {
@@ -98,7 +95,6 @@ fn draw(element: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// A block of Slack's.
 fn draw_block(block: &Value, lines: &mut Vec<String>) {
     let elements = || block["elements"].as_array().into_iter().flatten();
     match block["type"].as_str() {

@@ -25,14 +25,12 @@ use super::stage::{FREE_PORT, Server, Stage};
 /// The bot's open id in this tenant.
 pub const BOT: &str = "ou_bot";
 
-/// A played Lark that runs.
 #[derive(Debug)]
 pub struct FakeLark {
     server: Server,
     shared: Shared,
 }
 
-/// What the handlers share.
 #[derive(Clone, Debug)]
 struct Shared {
     stage: Stage,
@@ -42,16 +40,13 @@ struct Shared {
     app_secret: Arc<str>,
 }
 
-/// Tokens and idempotency keys.
 #[derive(Debug, Default)]
 struct Keys {
     tokens: BTreeSet<String>,
     issued: u64,
     /// Message ids by the `uuid` that they were made with.
     by_uuid: BTreeMap<String, String>,
-    /// Files and images by their keys.
     uploads: BTreeMap<String, files::Upload>,
-    /// Card entities by their ids.
     cards: BTreeMap<String, cards::Entity>,
 }
 
@@ -72,9 +67,6 @@ impl Deref for FakeLark {
 
 impl FakeLark {
     /// Listens on a free port of loopback and knows one app.
-    ///
-    /// # Errors
-    /// When no port can be had.
     pub async fn start(app_id: &str, app_secret: &str, clock: Clock) -> std::io::Result<Self> {
         let stage = Stage::new(clock);
         let shared = Shared {
@@ -89,19 +81,14 @@ impl FakeLark {
     }
 
     /// `channels.lark.base_url` for it.
-    #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.server.addr)
     }
 
-    /// Its long connections.
-    #[must_use]
     pub fn sockets(&self) -> Sockets {
         self.shared.sockets.clone()
     }
 
-    /// The tokens that are good now.
-    #[must_use]
     pub fn tokens(&self) -> Vec<String> {
         self.shared.keys().tokens.iter().cloned().collect()
     }

@@ -25,25 +25,20 @@ use super::stage::{FREE_PORT, Server, Stage};
 
 /// The bot's user id in this workspace.
 pub const SLACK_BOT: &str = "U0BOT";
-/// The bot's bot id.
 pub(super) const BOT_ID: &str = "B0BOT";
-/// The app.
 pub(super) const APP_ID: &str = "A0APP";
-/// The workspace.
 pub const TEAM: &str = "T0TEAM";
 /// The state of a form that nobody updated: sent with a fault and mended, it is the same.
 pub(super) const FORM_HASH: &str = "1.a";
 /// How long after a click its trigger opens a form.
 const TRIGGER_LIFE: Duration = Duration::from_secs(3);
 
-/// A played Slack that runs.
 #[derive(Debug)]
 pub struct FakeSlack {
     server: Server,
     shared: Shared,
 }
 
-/// What the handlers share.
 #[derive(Clone, Debug)]
 struct Shared {
     stage: Stage,
@@ -125,7 +120,6 @@ impl Workspace {
     }
 
     /// The root of the thread that a message stands in: itself when it starts one. `None` means there is no such message.
-    #[must_use]
     pub fn root_of(&self, ts: &str) -> Option<String> {
         self.books().places.get(ts).map(|(_, root)| root.clone())
     }
@@ -135,7 +129,6 @@ impl Workspace {
         self.books().places.get(ts).is_some_and(|(known, _)| known == channel)
     }
 
-    /// Makes the trigger of a click.
     pub(super) fn trigger(&self) -> String {
         let token = self.ids.token();
         let id = format!("1234567890.987654321.{token}");
@@ -165,17 +158,11 @@ impl Deref for FakeSlack {
 
 impl FakeSlack {
     /// Listens on a free port of loopback and knows one bot.
-    ///
-    /// # Errors
-    /// When no port can be had.
     pub async fn start(bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
         Self::start_at(FREE_PORT, bot_token, clock, ids).await
     }
 
     /// Starts it on `addr`.
-    ///
-    /// # Errors
-    /// When `addr` cannot be had.
     pub async fn start_at(addr: SocketAddr, bot_token: &str, clock: Clock, ids: Ids) -> std::io::Result<Self> {
         let stage = Stage::new(clock.clone());
         let shared = Shared {
@@ -197,13 +184,11 @@ impl FakeSlack {
     }
 
     /// `channels.slack.base_url` for it.
-    #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/api", self.server.addr)
     }
 
     /// Where it gives out the file `id`.
-    #[must_use]
     pub fn file_url(&self, id: &str) -> String {
         format!("http://{}/files/{id}", self.server.addr)
     }
@@ -213,14 +198,11 @@ impl FakeSlack {
         *self.shared.app_token() = Some(token.to_owned());
     }
 
-    /// Its Socket Mode.
-    #[must_use]
     pub fn sockets(&self) -> Sockets {
         self.shared.sockets.clone()
     }
 
     /// Time stamps and triggers, for the people of this workspace.
-    #[must_use]
     pub fn workspace(&self) -> Workspace {
         self.shared.workspace.clone()
     }

@@ -17,14 +17,12 @@ use super::sockets::Sockets;
 use crate::seal::{LarkApp, SlackApp};
 use crate::stage::PlayedFile;
 
-/// Sends events to one gateway.
 #[derive(Clone, Debug)]
 pub struct Tenant {
     door: Door,
     people: People,
 }
 
-/// How events reach the gateway.
 #[derive(Clone, Debug)]
 enum Door {
     /// As signed requests to the gateway at `base`.
@@ -39,18 +37,14 @@ enum People {
     Slack(SlackPeople),
 }
 
-/// A message to send.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Words<'a> {
-    /// Sender's user id.
     pub user: &'a str,
-    /// Chat id.
     pub chat: &'a str,
     /// Text; in groups the mention of the bot is put in front when `mention` is set. `{@ID}` in it is the mention of a person.
     pub text: &'a str,
     /// A group (else a direct chat).
     pub group: bool,
-    /// Mention the bot.
     pub mention: bool,
     /// Message that this one answers; on Slack it is written in that message's thread.
     pub reply_to: Option<&'a str>,
@@ -88,7 +82,6 @@ impl Event {
 pub struct Parcel {
     /// Path below `/webhooks/`; for a socket its last part.
     pub path: String,
-    /// Content type.
     pub content_type: &'static str,
     /// The signature's headers; none for a socket.
     pub headers: Vec<(String, String)>,
@@ -112,7 +105,6 @@ fn with_mentions(text: &str, plain: impl Fn(&str) -> String, mut spell: impl FnM
 
 impl Tenant {
     /// A Lark tenant that knows the app's secrets. `bot` is the bot's open id.
-    #[must_use]
     pub fn new(http: reqwest::Client, base: &str, app: LarkApp, bot: &str, clock: Clock, ids: Ids) -> Self {
         let people = People::Lark(LarkPeople {
             app,
@@ -128,7 +120,6 @@ impl Tenant {
 
     /// A Slack workspace that knows the app's signing secret. Without `workspace` it has one of its own, in which nobody has
     /// spoken yet.
-    #[must_use]
     pub fn slack(http: reqwest::Client, base: &str, app: SlackApp, workspace: Option<Workspace>, clock: Clock, ids: Ids) -> Self {
         let people = People::Slack(SlackPeople {
             signing_secret: app.signing_secret,
@@ -143,7 +134,6 @@ impl Tenant {
     }
 
     /// These people, talking to the gateway at `base` (after a restart on another port). Those who talk through sockets still do.
-    #[must_use]
     pub fn at(&self, base: &str) -> Self {
         let mut moved = self.clone();
         if let Door::Http { base: known, .. } = &mut moved.door {
@@ -153,7 +143,6 @@ impl Tenant {
     }
 
     /// These people, talking to whichever gateway has opened `sockets`.
-    #[must_use]
     pub fn through(&self, sockets: Sockets) -> Self {
         Self {
             door: Door::Sockets(sockets),
@@ -161,14 +150,11 @@ impl Tenant {
         }
     }
 
-    /// Somebody writes something.
-    #[must_use]
     pub fn message(&self, words: &Words<'_>) -> Event {
         self.message_at(words, None)
     }
 
     /// A message with the platform time `at`.
-    #[must_use]
     pub fn message_at(&self, words: &Words<'_>, at: Option<Millis>) -> Event {
         match &self.people {
             People::Lark(people) => people.message(words, at),
@@ -177,7 +163,6 @@ impl Tenant {
     }
 
     /// A message as the platform lists it afterwards.
-    #[must_use]
     pub fn listed(&self, event: &Event) -> Value {
         match &self.people {
             People::Lark(_) => lark::listed(&event.body["event"]),
@@ -186,7 +171,6 @@ impl Tenant {
     }
 
     /// A message with files, each with its id and the address under which Slack gives it out. On Lark a message is one file, or words.
-    #[must_use]
     pub fn with_files(&self, mut event: Event, files: &[(&str, &PlayedFile, String)]) -> Event {
         match &self.people {
             People::Lark(_) => {
@@ -202,7 +186,6 @@ impl Tenant {
 
     /// Somebody presses the button `value` of a card, as [`super::Posted::button`] gives it. On Lark `feedback` fills the
     /// edit form; Slack's form is sent by [`Tenant::submit`].
-    #[must_use]
     pub fn tap(&self, user: &str, chat: &str, card: &str, value: &Value, feedback: Option<&str>) -> Event {
         match &self.people {
             People::Lark(people) => people.tap(user, chat, card, value, feedback),
@@ -211,7 +194,6 @@ impl Tenant {
     }
 
     /// Somebody presses the button `value` on the Home tab `view` of theirs; none on Lark.
-    #[must_use]
     pub fn tap_home(&self, user: &str, view: &str, value: &Value) -> Option<Event> {
         match &self.people {
             People::Lark(_) => None,
@@ -220,7 +202,6 @@ impl Tenant {
     }
 
     /// Somebody presses `value`, the button below the boxes of a card's steps, with those of these `ids` ticked.
-    #[must_use]
     pub fn keep(&self, user: &str, chat: &str, card: &str, value: &Value, ids: &[&str]) -> Event {
         let mut event = self.tap(user, chat, card, value, None);
         match &self.people {
@@ -234,7 +215,6 @@ impl Tenant {
     }
 
     /// Somebody ticks or unticks a box, after which those of these `ids` are ticked. Slack tells of it, Lark does not.
-    #[must_use]
     pub fn ticks(&self, user: &str, chat: &str, card: &str, value: &Value, ids: &[&str]) -> Option<Event> {
         let People::Slack(_) = &self.people else { return None };
         let mut event = self.keep(user, chat, card, value, ids);
@@ -249,7 +229,6 @@ impl Tenant {
     }
 
     /// Somebody sends the edit form that their click opened; none on Lark, whose cards hold it.
-    #[must_use]
     pub fn submit(&self, user: &str, form: &Form, feedback: &str) -> Option<Event> {
         match &self.people {
             People::Lark(_) => None,
@@ -258,7 +237,6 @@ impl Tenant {
     }
 
     /// A slash command; none on Lark.
-    #[must_use]
     pub fn command(&self, user: &str, chat: &str, text: &str) -> Option<Event> {
         match &self.people {
             People::Lark(_) => None,
@@ -267,7 +245,6 @@ impl Tenant {
     }
 
     /// A message is taken back by who wrote it.
-    #[must_use]
     pub fn recalled(&self, user: &str, chat: &str, message: &str) -> Event {
         match &self.people {
             People::Lark(people) => people.other(
@@ -279,7 +256,6 @@ impl Tenant {
     }
 
     /// A message is changed to `text` by who wrote it. `{@ID}` in it is the mention of a person.
-    #[must_use]
     pub fn edited(&self, user: &str, chat: &str, message: &str, text: &str) -> Event {
         match &self.people {
             People::Lark(people) => people.edited(user, chat, message, text),
@@ -288,7 +264,6 @@ impl Tenant {
     }
 
     /// Somebody puts a thumb on a message, or takes it away.
-    #[must_use]
     pub fn thumb(&self, user: &str, chat: &str, message: &str, thumb: Thumb, taken_away: bool) -> Event {
         match &self.people {
             People::Lark(people) => people.thumb(user, message, thumb, taken_away),
@@ -297,7 +272,6 @@ impl Tenant {
     }
 
     /// Any other event: of schema v2 on Lark; on Slack an inner event of this type.
-    #[must_use]
     pub fn other(&self, kind: &str, event: Value) -> Event {
         match &self.people {
             People::Lark(people) => people.other(kind, event),
@@ -310,7 +284,6 @@ impl Tenant {
     }
 
     /// The requests that the platform makes of an event: signed, and on Lark encrypted. A socket needs neither.
-    #[must_use]
     pub fn seal(&self, event: &Event) -> Vec<Parcel> {
         let seal = |body: &Value| match (&self.door, &self.people) {
             (Door::Sockets(_), _) => Parcel {
@@ -345,9 +318,6 @@ impl Tenant {
     }
 
     /// Seals and sends a message; gives its id.
-    ///
-    /// # Errors
-    /// When the gateway does not take it.
     pub async fn say(&self, words: &Words<'_>) -> anyhow::Result<String> {
         let event = self.message(words);
         let (status, body) = self.post(&self.seal(&event)).await?;

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use countersign_agent::domain::Millis;
 
-/// A message of the bot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Posted {
     /// The platform's message id: `om_…` or a Slack `ts`.
@@ -23,13 +22,11 @@ pub struct Posted {
     pub versions: Vec<Value>,
     /// Idempotency key of the call.
     pub uuid: String,
-    /// When it was created.
     pub at: Millis,
 }
 
 impl Posted {
     /// The card's title; none for text and cards without a header.
-    #[must_use]
     pub fn title(&self) -> Option<&str> {
         let slack = || {
             let header = self.blocks()?.iter().find(|block| block["type"] == "header")?;
@@ -40,13 +37,11 @@ impl Posted {
 
     /// The first of our buttons in the newest version whose verb is `verb`, as Lark carries its value: `action`, and
     /// `review_id`, `action_id` or `turn_id`.
-    #[must_use]
     pub fn button(&self, verb: &str) -> Option<Value> {
         self.buttons().into_iter().find(|value| value["action"] == verb)
     }
 
     /// All buttons of ours in the newest version, in order, each once.
-    #[must_use]
     pub fn buttons(&self) -> Vec<Value> {
         let mut found = Vec::new();
         buttons(&self.content, &mut found);
@@ -54,13 +49,11 @@ impl Posted {
     }
 
     /// All text of the newest version, in order, for assertions and for people.
-    #[must_use]
     pub fn words(&self) -> String {
         words(&self.content)
     }
 
     /// The message as it was when it was posted.
-    #[must_use]
     pub fn first(&self) -> Self {
         Self {
             content: self.versions.first().cloned().unwrap_or_default(),
@@ -74,7 +67,6 @@ impl Posted {
 }
 
 /// All text of a message of either platform, a line for each of its parts.
-#[must_use]
 pub(super) fn words(content: &Value) -> String {
     let mut found = Vec::new();
     match content["blocks"].as_array().filter(|blocks| !blocks.is_empty()) {
@@ -218,58 +210,44 @@ fn unescape(text: &str) -> String {
 /// A word to one person alone (Slack's ephemeral message).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Chat.
     pub chat: String,
     /// The person who sees it.
     pub user: String,
-    /// Thread it stands in.
     pub thread: Option<String>,
-    /// What it says.
     pub text: String,
 }
 
-/// A form that was opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
     /// Its id on the platform, the same however often it is sent.
     pub id: String,
     /// The click that made it possible.
     pub trigger_id: String,
-    /// The view.
     pub view: Value,
 }
 
-/// A file that the bot shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedFile {
-    /// Chat.
     pub chat: String,
-    /// The message that shows it.
     pub message: String,
     /// Its name; none for an image on Lark.
     pub name: String,
-    /// All of it.
     pub bytes: Vec<u8>,
 }
 
-/// A call as it came in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`, `file`, `image`, `card`, `card_whole`, `card_elements`; Slack's `whisper`, `form`, `home`, `replies`,
     /// `history`, `user`, `address` (of a file), `bytes`, `complete`, `info`.
     pub endpoint: String,
-    /// When.
     pub at: Millis,
-    /// Parsed body.
     pub body: Value,
 }
 
 /// What happened on a played platform, up to some moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Messages in order.
     pub messages: Vec<Posted>,
-    /// Files in the chats, in order.
     pub files: Vec<SharedFile>,
     /// Marks that were put on messages: message id and the platform's name of the mark, in order.
     pub reactions: Vec<(String, String)>,
@@ -277,19 +255,15 @@ pub struct Snapshot {
     pub taken_away: Vec<(String, String)>,
     /// Words to one person alone, in order.
     pub notes: Vec<Note>,
-    /// Forms that were opened, in order.
     pub forms: Vec<Form>,
     /// The Home tabs that people have, one each; `chat` is the person.
     pub homes: Vec<Posted>,
-    /// Every call.
     pub calls: Vec<Call>,
     /// What the real platform would not have liked; must stay empty.
     pub violations: Vec<String>,
 }
 
 impl Snapshot {
-    /// The marks that `message` has now.
-    #[must_use]
     pub fn marks(&self, message: &str) -> Vec<&str> {
         let there = self
             .reactions
@@ -299,18 +273,14 @@ impl Snapshot {
     }
 
     /// The Home tab of `user`, as it was shown last.
-    #[must_use]
     pub fn home(&self, user: &str) -> Option<&Posted> {
         self.homes.iter().find(|home| home.chat == user)
     }
 
-    /// Calls of one endpoint.
-    #[must_use]
     pub fn count(&self, endpoint: &str) -> usize {
         self.calls.iter().filter(|call| call.endpoint == endpoint).count()
     }
 
-    /// Messages of one chat.
     pub fn in_chat<'a>(&'a self, chat: &'a str) -> impl DoubleEndedIterator<Item = &'a Posted> {
         self.messages.iter().filter(move |message| message.chat == chat)
     }

@@ -17,7 +17,6 @@ const BLOCK: usize = 16;
 /// A Lark app, as its tenant knows it.
 #[derive(Clone, Debug)]
 pub struct LarkApp {
-    /// App id.
     pub app_id: String,
     /// Stands in every event.
     pub verification_token: SecretString,
@@ -28,7 +27,6 @@ pub struct LarkApp {
 /// A Slack app, as its workspace knows it.
 #[derive(Clone, Debug)]
 pub struct SlackApp {
-    /// Signs every request.
     pub signing_secret: SecretString,
 }
 
@@ -37,7 +35,6 @@ pub struct SlackApp {
 pub struct Sealed {
     /// The three signature headers; none when the app has no Encrypt Key. The content type is the sender's to add.
     pub headers: Vec<(String, String)>,
-    /// The request body.
     pub body: Vec<u8>,
 }
 
@@ -45,7 +42,6 @@ pub struct Sealed {
 /// Encrypt Key, as it is otherwise.
 ///
 /// `nonce` must be 1 to 128 characters of `[A-Za-z0-9_-]` to be accepted, and `iv` fresh for every event.
-#[must_use]
 pub fn seal(app: LarkApp, now: Millis, nonce: &str, iv: [u8; BLOCK], plain: &[u8]) -> Sealed {
     let Some(secret) = app.encrypt_key else {
         return Sealed {

@@ -46,9 +46,7 @@ const ATTEMPTS: u32 = 10;
 /// How something goes wrong, once: the next connection, the next greeting, or the next event.
 #[derive(Clone, Debug)]
 pub enum SocketFault {
-    /// The upgrade is refused.
     Refuse {
-        /// HTTP status.
         status: u16,
         /// Headers of the answer, such as `Handshake-Status`.
         headers: Vec<(String, String)>,
@@ -69,7 +67,6 @@ pub enum SocketFault {
     Pieces(Pieces),
 }
 
-/// An event in several frames.
 #[derive(Clone, Debug)]
 pub struct Pieces {
     /// So many parts the payload is cut into, of the same length but for the last.
@@ -239,31 +236,26 @@ impl Sockets {
     }
 
     /// The greeted connections, oldest first.
-    #[must_use]
     pub fn links(&self) -> Vec<Link> {
         self.0.links.borrow().clone()
     }
 
     /// How many greeted connections there are.
-    #[must_use]
     pub fn open(&self) -> usize {
         self.0.links.borrow().len()
     }
 
     /// How many connections were ever greeted and stayed.
-    #[must_use]
     pub fn opened(&self) -> usize {
         self.books().opened
     }
 
     /// How often an event was sent again because its connection went away.
-    #[must_use]
     pub fn redelivered(&self) -> usize {
         self.books().redelivered
     }
 
     /// How many times an event was sent and not acknowledged within ten seconds, over a connection that stayed.
-    #[must_use]
     pub fn unacknowledged(&self) -> usize {
         self.books().unacknowledged
     }
@@ -286,7 +278,6 @@ impl Sockets {
         Some(books.faults.remove(at))
     }
 
-    /// A number that nothing else has.
     fn number(&self) -> u64 {
         let mut books = self.books();
         books.number += 1;

@@ -19,23 +19,18 @@ use tokio_util::sync::CancellationToken;
 use super::posted::{Call, Posted, Snapshot};
 use super::sockets::Sockets;
 
-/// How a call goes wrong.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// Answer this HTTP status, platform code (Lark) and header.
     Answer {
-        /// HTTP status.
         status: u16,
-        /// `code` of the body.
         code: i64,
-        /// Header to add.
         header: Option<(String, String)>,
     },
     /// Answer 200 with `ok: false` and this `error` (Slack).
     Error(&'static str),
     /// Do the work, then break the connection: the caller does not know the outcome.
     LoseAnswer,
-    /// Answer after this long.
     Delay(Duration),
 }
 
@@ -47,14 +42,10 @@ pub(super) struct Heard {
     pub(super) message: Value,
 }
 
-/// A file of a person.
 #[derive(Clone, Debug, Default)]
 pub struct PlayedFile {
-    /// Its name.
     pub name: String,
-    /// Its media type.
     pub media_type: String,
-    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -132,7 +123,6 @@ impl Memory {
         }
     }
 
-    /// The bot's messages of a channel.
     pub(super) fn in_channel<'a>(&'a self, channel: &'a str) -> impl Iterator<Item = &'a Posted> {
         self.messages.iter().filter(move |message| message.chat == channel)
     }
@@ -192,20 +182,15 @@ impl Stage {
         self.changed.notify_waiters();
     }
 
-    /// Everything that happened so far.
-    #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.lock().seen.clone()
     }
 
-    /// How many messages the bot posted.
-    #[must_use]
     pub fn posted(&self) -> usize {
         self.lock().messages.len()
     }
 
     /// The bot's messages without the `first` ones.
-    #[must_use]
     pub fn messages_from(&self, first: usize) -> Vec<Posted> {
         self.lock().messages.get(first..).unwrap_or_default().to_vec()
     }
@@ -247,7 +232,6 @@ impl Stage {
         self.lock().held.insert(endpoint.to_owned());
     }
 
-    /// Lets held calls go on.
     pub fn release(&self, endpoint: &str) {
         self.lock().held.remove(endpoint);
         self.tell_change();
@@ -301,7 +285,6 @@ impl Stage {
     }
 }
 
-/// Any free port of loopback.
 pub(super) const FREE_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A server on loopback, until it is dropped.
@@ -314,9 +297,6 @@ pub(super) struct Server {
 
 impl Server {
     /// Listens on `addr`, for calls and for sockets.
-    ///
-    /// # Errors
-    /// When `addr` cannot be had.
     pub(super) async fn start(addr: SocketAddr, routes: Router, sockets: Sockets) -> std::io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;

@@ -9,7 +9,7 @@ use reqwest::header::DATE;
 
 use super::verdict::Verdict;
 
-/// More is told.
+/// A difference above this one is reported, although platforms still accept it.
 const NOTABLE: Duration = Duration::from_secs(60);
 /// Signed requests that are further away are refused.
 const WINDOW: Duration = Duration::from_secs(300);

@@ -23,7 +23,6 @@ use crate::cli::{problem, result};
 /// For one trial, all its requests together.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// One trial and its end.
 #[derive(Debug)]
 pub(super) struct Trial {
     what: String,

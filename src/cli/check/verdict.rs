@@ -5,11 +5,9 @@ use countersign_gateway::channels::deepest_cause;
 /// How a trial ended, in words that hold no secret and nothing that a server said but its codes.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// As it should be.
     Good(String),
     /// It works, but should be known.
     Doubtful(String),
-    /// It does not work.
     Bad(String),
 }
 

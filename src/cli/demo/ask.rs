@@ -36,7 +36,6 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The reader at this process's terminal.
     pub(super) fn at_terminal(locale: Locale) -> Self {
         let (send, lines) = channel(UNREAD_LINES);
         // A thread that nobody joins: blocked in a read, it does not keep the process from ending.
@@ -58,9 +57,6 @@ impl Reader {
     }
 
     /// Asks until the reader has answered the card of a gate of this kind. How it ended is printed, if not with an answer.
-    ///
-    /// # Errors
-    /// When nothing can be printed.
     pub(super) async fn answer(&mut self, kind: &str) -> anyhow::Result<Answer> {
         let words = words::about(kind, self.locale);
         // What was typed before the card was there answers something else.
@@ -102,11 +98,9 @@ impl Reader {
 /// What a line of the reader means.
 #[derive(Debug, PartialEq, Eq)]
 enum Heard {
-    /// The answer.
     Answer(String),
     /// A letter that wants words; they are asked for next.
     Choice(&'static Choice, &'static str),
-    /// Nothing that could be an answer.
     Nothing,
 }
 

@@ -8,7 +8,6 @@ use tokio::time::{Instant, timeout};
 /// Time that is spent on the parts of the demo which need no reader.
 pub(super) struct TimeLimit {
     whole: Duration,
-    /// What was spent so far.
     pub(super) spent: Duration,
 }
 

@@ -83,7 +83,6 @@ impl Printer {
         if self.json { Ok(()) } else { line("") }
     }
 
-    /// The last line.
     pub(super) fn figures(&self, text: &str) -> anyhow::Result<()> {
         if self.json {
             self.object("gateway", "progress", text)
@@ -124,7 +123,6 @@ impl PrintingModel {
         }
     }
 
-    /// Requests so far.
     pub(super) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
     }

@@ -8,7 +8,6 @@ const APP_ID: &str = "cli_demo";
 const SECRET: &str = "demo-secret-0123456789";
 const BOT_TOKEN: &str = "xoxb-demo-bot-token-0123456789";
 
-/// One platform's side of the demo.
 #[derive(Debug)]
 pub(super) struct Scene {
     server: Server,
@@ -16,13 +15,9 @@ pub(super) struct Scene {
     pub(super) tenant: Tenant,
     /// The part `channels:` of the configuration.
     pub(super) settings: String,
-    /// The platform's name for people.
     pub(super) name: &'static str,
-    /// The group.
     pub(super) chat: &'static str,
-    /// The person who asks.
     pub(super) user: &'static str,
-    /// What this person asks for.
     pub(super) request: &'static str,
     /// The mark on a request that is being worked on.
     pub(super) seen: &'static str,
@@ -36,9 +31,6 @@ enum Server {
 
 impl Scene {
     /// Starts a played Lark.
-    ///
-    /// # Errors
-    /// When no port can be had.
     pub(super) async fn lark(locale: Locale, http: reqwest::Client, clock: Clock, ids: Ids) -> anyhow::Result<Self> {
         let lark = FakeLark::start(APP_ID, SECRET, clock.clone()).await?;
         let app = LarkApp {
@@ -64,9 +56,6 @@ impl Scene {
     }
 
     /// Starts a played Slack.
-    ///
-    /// # Errors
-    /// When no port can be had.
     pub(super) async fn slack(locale: Locale, http: reqwest::Client, clock: Clock, ids: Ids) -> anyhow::Result<Self> {
         let slack = FakeSlack::start(BOT_TOKEN, clock.clone(), ids.clone()).await?;
         let app = SlackApp {
@@ -89,7 +78,6 @@ impl Scene {
         })
     }
 
-    /// What happens on the platform.
     pub(super) fn stage(&self) -> &Stage {
         match &self.server {
             Server::Lark(lark) => lark,

@@ -124,13 +124,11 @@ struct Show {
     replies: VecDeque<String>,
     /// The pause after each change of the chat.
     read: Duration,
-    /// Gates that were answered.
     answered: Vec<String>,
     /// Gates at which a reply was said again.
     repeated: Vec<String>,
     /// The last answer was a `/new`: another task takes the place of the one that waits.
     replaces: bool,
-    /// Messages of people so far.
     said: usize,
 }
 

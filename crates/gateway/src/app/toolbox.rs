@@ -36,9 +36,6 @@ pub fn toolbox(boot: &Boot, reach: &Reach) -> Result<Toolbox, ToolboxError> {
 }
 
 /// Everything that tasks may be offered, in one chat or another, but for the tools of MCP servers.
-///
-/// # Errors
-/// Those of [`toolbox`].
 pub fn tool_specs(boot: &Boot, reach: &Reach) -> Result<Vec<ToolSpec>, ToolboxError> {
     let mut specs = toolbox(boot, reach)?.specs();
     specs.extend(chat_specs(boot));
@@ -46,9 +43,6 @@ pub fn tool_specs(boot: &Boot, reach: &Reach) -> Result<Vec<ToolSpec>, ToolboxEr
 }
 
 /// The tools that act in the chat of a task.
-///
-/// # Errors
-/// The workspace cannot be opened.
 pub(super) fn chat_tools(
     boot: &Boot,
     platforms: Vec<Arc<dyn Channel>>,

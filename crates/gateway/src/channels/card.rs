@@ -89,7 +89,6 @@ pub(super) struct FeedbackButtons {
     pub(super) down: Button,
 }
 
-/// The numbered steps of a plan.
 pub(super) struct Steps<'a> {
     pub(super) steps: &'a [StepView],
     /// Work may have begun.
@@ -106,7 +105,7 @@ pub(super) struct Steps<'a> {
 
 /// A step without its mark.
 pub(super) struct Task {
-    /// Foreign.
+    /// Words of others, not escaped yet.
     pub(super) content: String,
     /// What it is for, its tools, and that it was left off.
     pub(super) beside: CardLine,
@@ -122,7 +121,6 @@ pub(super) struct Answer {
     pub(super) ours: CardLine,
 }
 
-/// A tool call.
 pub(super) struct Call<'a> {
     pub(super) number: usize,
     pub(super) row: &'a ActionView,
@@ -165,7 +163,6 @@ pub(super) struct Exhibit {
     pub(super) text: String,
 }
 
-/// The buttons of a call.
 pub(super) struct CallAsk<'a> {
     pub(super) gate: &'a GateId,
     /// The id on the buttons.

@@ -79,14 +79,12 @@ impl Channel for ConsoleChannel {
 }
 
 /// The id of the message whose outbox row has this key.
-#[must_use]
 pub fn message_id(key: &str) -> String {
     format!("msg_{key}")
 }
 
 /// `kind` of a message in `GET /api/v1/messages`. `None` means that it is no message. The API knows six kinds (docs/api.md): a limit card
 /// has the two buttons of an approval, so it is `approval_card`; a question is answered with any text, so it is `text`.
-#[must_use]
 pub fn message_kind(content: &Outbound) -> Option<&'static str> {
     Some(match content {
         Outbound::PlanCard(_) => "plan_card",
@@ -100,7 +98,6 @@ pub fn message_kind(content: &Outbound) -> Option<&'static str> {
 }
 
 /// `card` of a message in `GET /api/v1/messages`: the typed view, for everything that is more than text.
-#[must_use]
 pub fn card_json(content: &Outbound) -> Option<Value> {
     match content {
         Outbound::PlanCard(_)

@@ -28,9 +28,6 @@ pub struct FileStream {
 impl FileStream {
     /// Asks `platform` for a file. The answer may be something else: [`FileStream::is_refusal`]. The first of the headers `waits` that is there
     /// says how long to wait.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub(super) async fn open(request: RequestBuilder, platform: &'static str, waits: &[&str]) -> Result<Self, DeliveryError> {
         let response = request.timeout(FILE_TIMEOUT).send().await;
         let response = response.map_err(|error| unreachable(platform, &error))?;
@@ -61,7 +58,6 @@ impl FileStream {
     }
 
     /// Its length by the platform's word.
-    #[must_use]
     pub fn announced(&self) -> Option<u64> {
         self.response.content_length()
     }

@@ -16,7 +16,6 @@ use unicode_width::UnicodeWidthStr;
 /// Quotes and lists inside each other; what is nested deeper joins the innermost that still counts.
 pub(super) const MAX_DEPTH: usize = 6;
 
-/// One block of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Block {
     /// A paragraph; its line breaks are `\n` in the spans.
@@ -24,23 +23,25 @@ pub(super) enum Block {
     /// A heading of level 1 to 6.
     Heading(usize, Vec<StyledText>),
     /// A list; `start` is the first number of an ordered one.
-    List { start: Option<u64>, items: Vec<Item> },
-    /// A quote.
+    List {
+        start: Option<u64>,
+        items: Vec<Item>,
+    },
     Quote(Vec<Self>),
     /// Code; the language is a tame word or empty.
-    Code { language: String, text: String },
-    /// A table.
+    Code {
+        language: String,
+        text: String,
+    },
     Table(Table),
     /// A line across.
     Rule,
 }
 
-/// One item of a list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Item {
     /// For tasks: is it done?
     pub(super) done: Option<bool>,
-    /// What it holds.
     pub(super) blocks: Vec<Block>,
 }
 
@@ -62,7 +63,6 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Number of columns.
     pub(super) fn columns(&self) -> usize {
         self.rows.first().map_or(0, Vec::len)
     }
@@ -78,7 +78,6 @@ pub(super) struct StyledText {
     pub(super) link: Option<String>,
 }
 
-/// How a span looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Style {
     pub(super) bold: bool,

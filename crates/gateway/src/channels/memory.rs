@@ -60,7 +60,6 @@ impl<K: Eq + Hash, V: Clone> Memory<K, V> {
         true
     }
 
-    /// Forgets `key`.
     pub(super) fn forget(&self, key: &K) {
         self.known().remove(key);
     }

@@ -9,7 +9,6 @@ use countersign_agent::template::Templates;
 
 /// `content` as text that a person can read and answer without buttons. Foreign text stands as it is: a caller that
 /// puts the result into a platform's markup escapes it first. Empty for a reaction.
-#[must_use]
 pub fn plain_text(templates: &Templates, locale: Locale, content: &Outbound) -> String {
     let said = PlainText::of(templates, locale, Surface::Text, content, &str::to_owned);
     if said.asking.is_empty() {

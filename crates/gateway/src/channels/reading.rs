@@ -110,7 +110,6 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// The message in our words.
     pub(super) fn into_message(mut self, message_id: Option<String>, chat_type: ChatType, replies_to: Vec<String>) -> InboundMessage {
         let end = self.text.char_indices().nth(MAX_TEXT).map(|(at, _)| at);
         if let Some(end) = end {
@@ -173,9 +172,6 @@ pub(super) fn ticked(ids: Vec<String>) -> Result<Vec<String>, &'static str> {
 }
 
 /// The gate or the action of a button: `^(rv|act)_[A-Za-z0-9_-]{1,64}$`.
-///
-/// # Errors
-/// A reason for the log.
 pub(super) fn click_target(id: &str) -> Result<ClickTarget, &'static str> {
     if id.strip_prefix("rv_").is_some_and(is_name) {
         Ok(ClickTarget::Gate(GateId::new(id)))
@@ -187,9 +183,6 @@ pub(super) fn click_target(id: &str) -> Result<ClickTarget, &'static str> {
 }
 
 /// The turn of a button under an answer: `^turn_[A-Za-z0-9_-]{1,64}$`.
-///
-/// # Errors
-/// A reason for the log.
 pub(super) fn answered_turn(id: &str) -> Result<ClickTarget, &'static str> {
     let ours = id.strip_prefix("turn_").is_some_and(is_name);
     if ours {

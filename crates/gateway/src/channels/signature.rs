@@ -7,7 +7,6 @@ use countersign_agent::domain::Millis;
 
 use super::Refusal;
 
-/// The value of a signature header.
 pub(super) fn required<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a [u8], Refusal> {
     only(headers, name).ok_or(Refusal::Unauthorized("not exactly one of each signature header"))
 }

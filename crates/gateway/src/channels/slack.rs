@@ -37,34 +37,29 @@ pub enum SlackReceived {
     Challenge(String),
     /// `ssl_check`: 200, and nothing of the body is looked at.
     Probe,
-    /// Something that somebody did.
     Event(Inbound),
     /// A slash command, a message too: stored like an event, and told at once to the one who typed it.
     Command(Inbound),
     /// A slash command without a word behind it: a greeting to the one who typed it, and nothing is stored.
     EmptyCommand {
-        /// Where it was typed.
         chat: String,
     },
     /// Somebody opened the chat with the bot; nothing is stored.
     Opened {
         /// The chat, and where it was begun in a thread, that one.
         place: Conversation,
-        /// Who.
         user: String,
     },
     /// Somebody opened the Home tab of the app; nothing is stored.
     Home {
         /// The workspace. It names no chat.
         place: Conversation,
-        /// Who.
         user: String,
         /// Workspaces that are named beside them.
         teams: Vec<String>,
     },
     /// A pressed button, decided while the request waits. One on the Home tab names no chat and no card.
     Press {
-        /// The click.
         inbound: Inbound,
         /// For `views.open`, within three seconds.
         trigger_id: Option<String>,

@@ -23,7 +23,6 @@ pub(super) const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 
 /// A platform whose events come over connections that we open.
 pub trait SocketPlatform: Send + Sync + fmt::Debug {
-    /// Which one.
     fn kind(&self) -> ChannelKind;
 
     /// The app whose connections are counted, by the name that the platform knows it by.
@@ -39,14 +38,10 @@ pub trait SocketPlatform: Send + Sync + fmt::Debug {
     fn open(&self) -> BoxFuture<'_, Result<Socket, DeliveryError>>;
 }
 
-/// A message on a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::channels) enum Frame {
-    /// UTF-8 text.
     Text(String),
-    /// Bytes.
     Binary(Vec<u8>),
-    /// A ping of the WebSocket protocol.
     Ping,
 }
 
@@ -74,10 +69,8 @@ pub(in crate::channels) struct Liveness {
     pub within: Duration,
 }
 
-/// What a frame means.
 #[expect(clippy::large_enum_variant, reason = "one lives per frame, and nearly every one is an event")]
 pub(in crate::channels) enum SocketRead {
-    /// Nothing.
     Nothing,
     /// Events may come from now on.
     Greeted,
@@ -87,7 +80,6 @@ pub(in crate::channels) enum SocketRead {
     Reply(Frame),
     /// The platform will end the connection soon: the next one should be opened now.
     Recycle(String),
-    /// The platform ends the connection.
     End(Ending),
 }
 
@@ -109,11 +101,8 @@ impl SocketRead {
     }
 }
 
-/// An event of a connection.
 pub(in crate::channels) struct SocketEvent {
-    /// What was read of it.
     pub received: Result<SocketReceived, Refusal>,
-    /// What goes back, if anything does.
     pub answer: Acknowledge,
 }
 
@@ -122,13 +111,10 @@ pub(in crate::channels) type Acknowledge = Box<dyn FnOnce(&SocketAnswer) -> Opti
 
 /// What a platform's reader found in an event.
 pub enum SocketReceived {
-    /// Of Lark.
     Lark(LarkReceived),
-    /// Of Slack.
     Slack(SlackReceived),
 }
 
-/// What became of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SocketAnswer {
     /// It is stored or decided, or will never be; this is the body of the answer, if it has one.

@@ -10,10 +10,8 @@ use serde::de::{DeserializeSeed, Deserializer as _, Error as _, MapAccess, SeqAc
 /// Deepest nesting of objects and arrays, the root included.
 const MAX_DEPTH: usize = 32;
 
-/// Why a text is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StrictJsonError {
-    /// Some byte sequence is not UTF-8.
     #[error("not UTF-8")]
     NotUtf8,
     /// Not one JSON value: malformed, a byte order mark before it, or something after it.
@@ -25,7 +23,6 @@ pub(super) enum StrictJsonError {
     /// Two members of one object have the same name once unescaped: first-wins and last-wins parsers disagree.
     #[error("duplicate key")]
     DuplicateKey,
-    /// Nested deeper than [`MAX_DEPTH`].
     #[error("nested too deeply")]
     TooDeep,
 }
@@ -65,7 +62,6 @@ pub(super) fn check(bytes: &[u8]) -> Result<&str, StrictJsonError> {
     }
 }
 
-/// What one scan remembers.
 struct Scan<'de> {
     /// Keys of all objects that are open; those of the innermost are at the end.
     keys: Vec<Cow<'de, str>>,
@@ -79,7 +75,6 @@ enum Kind {
     Other,
 }
 
-/// A value at a nesting depth.
 struct Node<'s, 'de> {
     scan: &'s mut Scan<'de>,
     depth: usize,

@@ -15,7 +15,6 @@ pub(super) use countersign_agent::domain::one_line;
 
 /// The wording of a notice. Foreign text in it (goals, ids) stands as it is: a caller that puts the result into
 /// a platform's markup escapes it first.
-#[must_use]
 pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> String {
     let mut values = serde_json::to_value(notice).unwrap_or_default();
     match notice {
@@ -80,7 +79,6 @@ pub(super) fn inert_notice(mut notice: Notice, inert: &dyn Fn(&str) -> String) -
 }
 
 /// A notice that holds ids, and no foreign text but what is inert already, with each id as `name` gives it. `None` means it is another one.
-#[must_use]
 pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
     let each = |ids: &str| ids.split(',').map(|id| name(id.trim())).collect::<Vec<_>>().join(", ");
     match notice {
@@ -156,7 +154,6 @@ pub(super) fn why_ended(templates: &Templates, locale: Locale, answer: &Answer) 
     }
 }
 
-/// The mark before a step.
 pub(super) fn step_mark(status: StepStatus) -> &'static str {
     match status {
         StepStatus::Pending => "⬜",
@@ -182,7 +179,6 @@ pub(super) fn is_open(state: &CardState) -> bool {
     matches!(state, CardState::Open { .. })
 }
 
-/// With a capital at the beginning.
 pub(super) fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
     chars
@@ -309,7 +305,6 @@ pub(super) fn end_key(end: PlanEnd) -> &'static str {
 }
 
 /// How many calls were not carried out, behind the word on how a task ended: `, 1 rejected`. Empty where all were.
-#[must_use]
 pub fn undone_words(templates: &Templates, locale: Locale, undone: &[UndoneCount]) -> String {
     if undone.is_empty() {
         return String::new();

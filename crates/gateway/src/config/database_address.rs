@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 
-/// What an address names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseAddress {
     /// A SQLite file; its path is absolute.

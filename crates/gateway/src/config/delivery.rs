@@ -34,13 +34,11 @@ impl EventDelivery {
 /// A secret of a channel, and when it must be set.
 #[derive(Debug)]
 pub(super) struct Secret {
-    /// Its key.
     pub(super) key: &'static str,
     /// The only delivery that reads it. `None`: it is read with both.
     pub(super) only: Option<EventDelivery>,
     /// May it be blank where it is read?
     may_be_blank: bool,
-    /// How it begins.
     pub(super) prefix: &'static str,
     /// Where an admin gets it. Blank where the comment of `config.yaml` is enough.
     pub(super) advice: &'static str,

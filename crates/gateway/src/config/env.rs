@@ -48,7 +48,6 @@ pub fn terminal_locale() -> Locale {
 }
 
 /// `COUNTERSIGN_FAILPOINT`, in debug builds; nothing in release builds.
-#[must_use]
 pub fn failpoint() -> Failpoint {
     let named = if cfg!(debug_assertions) {
         std::env::var_os("COUNTERSIGN_FAILPOINT")
@@ -61,13 +60,11 @@ pub fn failpoint() -> Failpoint {
 }
 
 /// `COUNTERSIGN_LEASE_MS`, in debug builds: how long a lane is leased, so that a test of a takeover need not last half a minute.
-#[must_use]
 pub fn lease() -> Option<Duration> {
     millis("COUNTERSIGN_LEASE_MS")
 }
 
 /// `COUNTERSIGN_POLL_MS`, in debug builds: how often a worker looks without having been woken, so that a test can tell the two apart.
-#[must_use]
 pub fn poll() -> Option<Duration> {
     millis("COUNTERSIGN_POLL_MS")
 }

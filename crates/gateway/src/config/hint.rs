@@ -50,12 +50,10 @@ fn names(section: &str) -> Vec<String> {
     }
 }
 
-/// See [`find`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Hint {
     /// Path of the key or section that was probably meant; several that are as near.
     Nearest(Vec<String>),
-    /// Names that the section has.
     Allowed(Vec<String>),
 }
 

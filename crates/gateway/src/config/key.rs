@@ -17,43 +17,35 @@ fn trimmed(secret: &str) -> &str {
 pub enum Reload {
     /// For every turn that starts after the edit.
     Hot,
-    /// After a restart.
     Restart,
 }
 
 /// Does this version act on the key?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// Yes.
     Served,
     /// A later one will: until then any value but the default is refused.
     Later,
 }
 
-/// One configuration key.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// Dotted path, for example `server.bind`; in a section's rows the name alone.
     pub path: &'static str,
-    /// What it may be.
     pub(super) kind: Kind,
     /// Its default as YAML.
     pub default: &'static str,
-    /// When an edit takes effect.
     pub reload: Reload,
-    /// Whether this version acts on it.
     pub since: Since,
 }
 
 impl Key {
     /// Never shown: not in the effective configuration, not in an error, not in a log.
-    #[must_use]
     pub fn is_secret(&self) -> bool {
         matches!(self.kind, Kind::Secret)
     }
 
     /// What it may be, in words (`1 to 1440`, `zh-CN or en-US`).
-    #[must_use]
     pub fn allowed(&self) -> String {
         self.kind.allowed()
     }

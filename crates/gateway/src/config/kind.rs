@@ -26,13 +26,11 @@ pub(super) enum Kind {
     },
     Text,
     Secret,
-    /// One of these words.
     Choice(&'static [&'static str]),
     /// One half of the gateway, or both.
     Roles,
     /// List of shared prompt components.
     Features,
-    /// IP address and port.
     Address,
     /// `http` or `https`, without credentials, query or fragment.
     Url {
@@ -68,7 +66,6 @@ pub(super) enum Kind {
 /// What is special about one map or list of named sections.
 #[derive(Debug)]
 pub(super) struct Sections {
-    /// What is allowed, in words.
     pub(super) allowed: &'static str,
     /// What the layers keep of it, and what is to be said about it.
     pub(super) read: fn(&Node) -> (ValueKind, Vec<Finding>),
@@ -81,7 +78,6 @@ pub(super) struct Sections {
 pub(super) struct Finding {
     /// Where below the key, for example `ops.locale`.
     pub(super) path: String,
-    /// Its line, and what is wrong.
     pub(super) refusal: Refusal,
     /// The value is taken all the same.
     pub(super) is_warning: bool,
@@ -90,7 +86,6 @@ pub(super) struct Finding {
 /// What is special about one list of maps.
 #[derive(Debug)]
 pub(super) struct ListOfMaps {
-    /// What is allowed, in words.
     pub(super) allowed: &'static str,
     /// The list as the layers keep it, or why its first wrong entry is refused.
     pub(super) read: fn(&[Node]) -> Result<ValueKind, Refusal>,
@@ -98,7 +93,6 @@ pub(super) struct ListOfMaps {
     pub(super) hide: fn(&ValueKind) -> ValueKind,
 }
 
-/// Why a value was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     /// Line of the value, or of the item in it that is wrong.
@@ -127,7 +121,6 @@ impl Kind {
         )
     }
 
-    /// What is allowed, in words.
     pub(super) fn allowed(self) -> String {
         match self {
             Self::Flag => "true or false".into(),

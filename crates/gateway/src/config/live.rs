@@ -15,11 +15,8 @@ use super::table::{AgentLive, ChannelLive, Model};
 /// What a saved edit changes for turns that start afterwards.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// Lark.
     pub lark: ChannelLive,
-    /// Slack.
     pub slack: ChannelLive,
-    /// Console.
     pub console: ChannelLive,
     /// `channels.console.locale`; `None` is `auto`, the language of the reader.
     pub console_locale: Option<Locale>,
@@ -54,8 +51,6 @@ impl Live {
         })
     }
 
-    /// Is the channel switched on?
-    #[must_use]
     pub fn is_enabled(&self, channel: ChannelKind) -> bool {
         self.of_channel(channel).enabled
     }
@@ -71,7 +66,6 @@ impl Live {
 
     /// The hot keys of a channel in one chat. A key of the chat's profile comes before the channel's. Everybody who reads such a key for a
     /// chat asks here.
-    #[must_use]
     pub fn in_chat(&self, channel: ChannelKind, chat: &str) -> &ChannelLive {
         match self.profiles.of_chat(channel, chat) {
             Some(profile) => profile.in_channel(channel),
@@ -80,20 +74,17 @@ impl Live {
     }
 
     /// The model of the profile of this name. It is the model for all chats if there is no such profile, or if the profile names none.
-    #[must_use]
     pub fn model_of(&self, profile: Option<&str>) -> &ModelLive {
         let name = self.model_name(profile);
         name.and_then(|name| self.models.get(name)).unwrap_or(&self.model)
     }
 
     /// The name in `models` of what [`Live::model_of`] gives; `None` for the model for all.
-    #[must_use]
     pub fn model_name(&self, profile: Option<&str>) -> Option<&str> {
         self.profiles.named(profile?)?.model.as_deref()
     }
 
     /// What is added to the built-in prompt: the words for all, then those of the profile.
-    #[must_use]
     pub fn system_prompt(&self, profile: Option<&str>) -> String {
         let own = profile
             .and_then(|name| self.profiles.named(name))
@@ -104,7 +95,6 @@ impl Live {
     }
 
     /// The snapshot that a turn starting now in this chat lives by.
-    #[must_use]
     pub fn policy(&self, channel: ChannelKind, chat: &str) -> Policy {
         let (own, agent) = (self.in_chat(channel, chat), &self.agent);
         let profile = self.profiles.of_chat(channel, chat);
@@ -141,7 +131,6 @@ impl Live {
 
 impl ChannelLive {
     /// Who may approve at gates of this kind. Those who approve plans are asked about a limit, too.
-    #[must_use]
     pub fn approvers_of(&self, kind: GateKind) -> &Approvers {
         match kind {
             GateKind::ToolApproval => self.approval_approvers.as_ref().unwrap_or(&self.approvers),

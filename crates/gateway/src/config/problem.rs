@@ -24,7 +24,6 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Where a value comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place<'a> {
     File(&'a str),

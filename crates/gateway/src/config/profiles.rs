@@ -13,7 +13,6 @@ use super::table::{ChannelLive, Model, ProviderKind};
 /// What differs in some chats.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// Its name.
     pub name: String,
     /// The chats that it holds in, as [`ChannelKind::chat_name`] writes them.
     pub chats: Vec<String>,
@@ -31,7 +30,6 @@ pub struct Profile {
 
 impl Profile {
     /// The hot keys of `channel` as they hold in these chats.
-    #[must_use]
     pub fn in_channel(&self, channel: ChannelKind) -> &ChannelLive {
         match channel {
             ChannelKind::Lark => &self.lark,
@@ -93,14 +91,11 @@ impl Profiles {
     }
 
     /// The profile of the chat of this id.
-    #[must_use]
     pub fn of_chat(&self, channel: ChannelKind, chat: &str) -> Option<&Profile> {
         let name = channel.chat_name(chat);
         self.iter().find(|profile| profile.chats.contains(&name))
     }
 
-    /// The profile of this name.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&Profile> {
         self.iter().find(|profile| profile.name == name)
     }
@@ -111,7 +106,6 @@ impl Profiles {
     }
 }
 
-/// The section of a channel.
 pub(super) fn path(channel: ChannelKind) -> String {
     format!("channels.{}", channel.as_str())
 }

@@ -7,29 +7,22 @@ use secrecy::SecretString;
 pub struct RedisAddress {
     /// Encrypted, the certificate verified.
     pub tls: bool,
-    /// User of Redis' access lists.
     pub user: Option<String>,
     /// Password of Redis; Sentinels are asked without one.
     pub password: Option<SecretString>,
     /// Host and port; of Sentinels and Clusters any that are known.
     pub hosts: Vec<(String, u16)>,
-    /// What answers there.
     pub kind: RedisKind,
 }
 
-/// What answers at the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedisKind {
-    /// The server itself.
     Single {
-        /// Number of the database.
         db: i64,
     },
-    /// Nodes of a Cluster.
     Cluster,
     /// Sentinels, which know where the server is.
     Sentinel {
-        /// Number of the database.
         db: i64,
         /// Name under which they watch it.
         master: String,

@@ -13,7 +13,6 @@ pub struct Candidate(Result<Box<Loaded>, Vec<String>>);
 
 impl Candidate {
     /// Is it a configuration that could be in force?
-    #[must_use]
     pub fn is_valid(&self) -> bool {
         self.0.is_ok()
     }
@@ -26,7 +25,6 @@ pub enum Edit {
     None,
     /// It is good. Every list is empty when a refused edit was taken back.
     Taken {
-        /// What is to be in force.
         live: Box<Live>,
         /// Keys that this edit changes, in force now.
         hot: Vec<&'static str>,
@@ -39,7 +37,6 @@ pub enum Edit {
     },
     /// It is not good: nothing changes. The reasons, one line each, with their places; and what waited for a restart before.
     Refused {
-        /// Why.
         problems: Vec<String>,
         /// Keys that wait for a restart, from earlier edits.
         restart: Vec<&'static str>,
@@ -56,13 +53,11 @@ pub struct Reloader {
     good: Values,
     /// The file was there when the last good configuration was read.
     had_file: bool,
-    /// Why the newest look was refused.
     problems: Vec<String>,
 }
 
 impl Reloader {
     /// A process that runs with `started`, as loaded from `source`.
-    #[must_use]
     pub fn new(source: Source, started: &Loaded) -> Self {
         Self {
             source,
@@ -73,14 +68,11 @@ impl Reloader {
         }
     }
 
-    /// The file to watch.
-    #[must_use]
     pub fn file(&self) -> &Path {
         self.source.file()
     }
 
     /// Loads and checks the whole configuration again; changes nothing.
-    #[must_use]
     pub fn load_candidate(&self) -> Candidate {
         let loaded = match self.source.load() {
             Ok(loaded) => loaded,

@@ -12,9 +12,7 @@ use super::deserialize;
 use super::kind::{Kind, ListOfMaps, Refusal};
 use super::problem::{Place, Problem, Report};
 
-/// What is allowed, in words.
 const ALLOWED: &str = "a list of {tool: PATTERN, where: {ARGUMENT: VALUE or PATTERN}, chats: [IDS], effect: read, write or destructive, then: allow, ask or deny}, with ask perhaps approvers and quorum";
-/// The kind of `rules`.
 pub(super) const LIST: ListOfMaps = ListOfMaps {
     allowed: ALLOWED,
     read: read_list,
@@ -25,7 +23,6 @@ const MAX_TEXT: usize = 1024;
 /// Characters of a pattern, and groups of stars in it: each call is compared with every rule.
 const MAX_PATTERN: usize = 256;
 const MAX_STARS: usize = 16;
-/// Arguments that a rule names.
 const MAX_ARGUMENTS: usize = 32;
 /// Most rules: each is compared with each call.
 const MOST: usize = 500;
@@ -37,9 +34,6 @@ const THEN: Kind = Kind::Choice(&["allow", "ask", "deny"]);
 const QUORUM: Kind = Kind::Whole { min: 1, max: MOST_PEOPLE };
 
 /// The list as the layers keep it.
-///
-/// # Errors
-/// [`Refusal`] for the first entry that is none.
 fn read_list(items: &[Node]) -> Result<ValueKind, Refusal> {
     if let Some(surplus) = items.get(MOST) {
         return Err(refused(surplus.line, &format!("more than {MOST} rules")));
@@ -181,7 +175,6 @@ enum Word {
     Deny,
 }
 
-/// A rule as it is written.
 #[derive(Deserialize)]
 struct RuleEntry {
     tool: String,
@@ -228,9 +221,6 @@ pub(super) fn of(all: &Config) -> Result<Arc<[Rule]>, ConfigError> {
 }
 
 /// Reads rules that stand in a text of their own, `name`: a list, or a map of which `rules` is read.
-///
-/// # Errors
-/// What is wrong with it, with its line.
 pub fn parse_rules(name: &str, text: &str) -> Result<Vec<Rule>, Vec<Problem>> {
     let read = read_text(text).map_err(|Refusal { line, why }| {
         let mut report = Report::default();

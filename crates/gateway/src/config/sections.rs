@@ -34,9 +34,7 @@ impl Findings {
 /// What the sections of one key may have.
 #[derive(Debug)]
 pub(super) struct Form {
-    /// The members of a section.
     pub(super) rows: Vec<Key>,
-    /// What is allowed, in words.
     pub(super) allowed: &'static str,
     /// The words for a member that has no row.
     pub(super) unknown: &'static str,

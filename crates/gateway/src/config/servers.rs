@@ -13,9 +13,7 @@ use serde::{Deserialize, Deserializer};
 use super::kind::{Kind, ListOfMaps, Refusal, is_plain_url};
 use super::secret::HIDDEN;
 
-/// What is allowed, in words.
 const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read} and scope: {TOOL: [ARGUMENT, …]}";
-/// The kind of `tools.mcp_servers`.
 pub(super) const LIST: ListOfMaps = ListOfMaps {
     allowed: ALLOWED,
     read: read_list,

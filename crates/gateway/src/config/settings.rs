@@ -26,26 +26,19 @@ struct InForce {
 }
 
 impl Settings {
-    /// Starts with `live`.
-    #[must_use]
     pub fn new(live: Live) -> Self {
         let (live, state) = (Arc::new(live), ConfigState::default());
         Self(Arc::new(watch::Sender::new(InForce { live, state })))
     }
 
-    /// What is in force now.
-    #[must_use]
     pub fn current(&self) -> Arc<Live> {
         Arc::clone(&self.0.borrow().live)
     }
 
-    /// How the file stands to it.
-    #[must_use]
     pub fn state(&self) -> ConfigState {
         self.0.borrow().state.clone()
     }
 
-    /// Puts `live` in force.
     pub fn replace(&self, live: Live, state: ConfigState) {
         let live = Arc::new(live);
         self.0.send_replace(InForce { live, state });

@@ -25,7 +25,6 @@ impl Source {
     }
 
     /// The file, whether it is there or not.
-    #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }

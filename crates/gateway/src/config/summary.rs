@@ -8,7 +8,6 @@ use super::secret::without_password;
 use super::{Boot, Coordination, EventDelivery};
 
 /// What it comes to: a name and a few words each, no secret among them.
-#[must_use]
 pub fn summary(boot: &Boot, live: &Live) -> [(&'static str, String); 4] {
     [
         ("channels", channels(boot, live)),

@@ -78,17 +78,14 @@ keys! {
 }
 
 keys! {
-    /// Lark app credentials.
     fixed struct LarkSecrets {
         /// Lark's API, without a trailing slash.
         #[serde(deserialize_with = "deserialize::url")]
         base_url: String = Kind::Url { blank: false }, "https://open.feishu.cn";
         /// How events reach us.
         delivery: EventDelivery = DELIVERY, "webhook";
-        /// App ID.
         #[serde(deserialize_with = "deserialize::trimmed")]
         app_id: String = Kind::Text, "''";
-        /// App Secret.
         app_secret: SecretString = Kind::Secret, "''";
         /// Verification Token; webhooks only.
         verification_token: SecretString = Kind::Secret, "''";
@@ -99,7 +96,6 @@ keys! {
 }
 
 keys! {
-    /// Slack app credentials.
     fixed struct SlackSecrets {
         /// Slack's API, without a trailing slash.
         #[serde(deserialize_with = "deserialize::url")]
@@ -266,7 +262,6 @@ keys! {
 }
 
 keys! {
-    /// `tools.*`.
     fixed struct Tools {
         /// The folder of the file tools.
         #[serde(deserialize_with = "deserialize::optional_folder")]
@@ -283,7 +278,6 @@ keys! {
     }
 }
 
-/// A half of the gateway.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -297,9 +291,7 @@ pub enum Role {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum CoordinationKind {
-    /// The database.
     Embedded,
-    /// A Redis.
     Redis,
 }
 
@@ -307,7 +299,6 @@ pub enum CoordinationKind {
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
-    /// Built in.
     Demo,
     /// Any server that speaks OpenAI's chat completions.
     OpenAi,
@@ -458,7 +449,6 @@ fn in_english(row: &Key) -> Key {
     Key { default, ..*row }
 }
 
-/// The key at `path`.
 pub(super) fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }

@@ -10,6 +10,5 @@ pub enum GroupTrigger {
     Mention,
     /// Those, and what a person says in a thread that holds a task of theirs.
     Thread,
-    /// All.
     All,
 }

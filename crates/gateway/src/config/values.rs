@@ -24,7 +24,6 @@ impl fmt::Debug for KeptValues {
 }
 
 impl<'a> LayeredValues<'a> {
-    /// The value at `path`.
     pub(super) fn at(self, path: &str) -> Option<&'a Value> {
         path.split('.').try_fold(self.0, |value, name| match &value.kind {
             ValueKind::Table(table) => table.get(name),
@@ -71,7 +70,6 @@ impl<'a> LayeredValues<'a> {
         self.text(path).is_some_and(is_blank)
     }
 
-    /// Is the key's value `true`?
     pub(super) fn is_on(self, path: &str) -> bool {
         self.at(path).is_some_and(|value| is_on(&value.kind))
     }
@@ -108,7 +106,6 @@ impl Values {
         self.text(path).is_some_and(is_blank)
     }
 
-    /// Is the key's value `true`?
     pub(super) fn is_on(&self, path: &str) -> bool {
         self.0.get(path).is_some_and(is_on)
     }

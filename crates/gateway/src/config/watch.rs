@@ -46,7 +46,6 @@ impl Stamp {
     }
 }
 
-/// A file under watch.
 #[derive(Debug)]
 pub struct Watch {
     file: PathBuf,
@@ -56,7 +55,6 @@ pub struct Watch {
 impl Watch {
     /// Watches `file`, which need not exist. The first [`Watch::changed`] comes back at once: what happened since the
     /// file was read for the start is not known.
-    #[must_use]
     pub fn new(file: &Path) -> Self {
         Self {
             file: file.to_owned(),
@@ -84,13 +82,11 @@ impl Watch {
     }
 
     /// Is the file still as it settled?
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         self.seen == Stamp::of(&self.file)
     }
 
     /// Did it settle without content? Some writers empty a file before they fill it.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self.seen, Stamp::File { size: 0, .. })
     }

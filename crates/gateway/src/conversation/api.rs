@@ -34,10 +34,8 @@ pub struct ApiDecision {
     pub always: bool,
 }
 
-/// Why a decision was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum DecideError {
-    /// No such review, action or turn.
     #[error("not found")]
     NotFound,
     /// In the console channel: this user is not one of the approvers.
@@ -49,13 +47,11 @@ pub enum DecideError {
     /// Decided before, by whom and when. `None` when the gateway closed it.
     #[error("already decided")]
     Conflict {
-        /// Who was first.
         by: Option<String>,
         /// By the API, in that person's name.
         through_api: bool,
         /// In the place of this person, who is away.
         in_place_of: Option<String>,
-        /// When.
         at: Millis,
     },
     /// The call's outcome was lost and it is asked about again: the decision names another question, or none.
@@ -76,13 +72,11 @@ pub enum DecideError {
     /// The call cannot be allowed for longer than once; the notice says why. It was not approved either.
     #[error("this call can be approved only once")]
     OnceOnly(Notice),
-    /// Its time is over.
     #[error("expired")]
     Gone,
     /// Well-formed, but it makes no sense here; says what to mend.
     #[error("{0}")]
     Invalid(String),
-    /// The ledger could not do it.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -139,23 +133,16 @@ impl Conversations {
     }
 
     /// How many votes of this gate count now.
-    #[must_use]
     pub fn votes(&self, record: &GateRecord) -> u32 {
         self.rights(&record.gate.conversation).count(record, None, None)
     }
 
     /// The card of this open gate as it stands: the approvals that count now, its `rows`, and who is away.
-    ///
-    /// # Errors
-    /// When the ledger cannot be read.
     pub async fn open_card(&self, session: &mut Read, record: &GateRecord, rows: &[Action]) -> Result<Outbound, StoreError> {
         paint::open(session, record, rows, &self.rights(&record.gate.conversation), self.clock.now()).await
     }
 
     /// The notice that names who may decide this open gate. `None` if `user` may, or if a group's members are unknown.
-    ///
-    /// # Errors
-    /// When the ledger cannot be read.
     pub async fn bystander(&self, session: &mut Read, gate: &Gate, user: &str) -> Result<Option<Notice>, StoreError> {
         let rights = self.rights_of(session, &gate.conversation, user).await?;
         // Everybody who may approve may also cancel: who may not cancel may do nothing here.
@@ -165,9 +152,6 @@ impl Conversations {
 
     /// Approves or rejects one action. `gate`: the question that is answered. It must be named once the outcome of the call was
     /// lost, because the call is asked about again under the id that it had: a repeated approval of the first try is none of the second.
-    ///
-    /// # Errors
-    /// As for [`Conversations::decide_review`].
     pub async fn decide_action(&self, id: &ActionId, gate: Option<&GateId>, asked: ApiDecision) -> Result<ActionRecord, DecideError> {
         let turn = self
             .ledger

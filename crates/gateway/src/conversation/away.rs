@@ -17,7 +17,6 @@ use crate::store::{AuditEntry, InboxRow, StoreError, Tx};
 use super::rights::Rights;
 use super::say;
 
-/// The longest absence.
 const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 /// Whom an `/away` names, and until when.
@@ -139,7 +138,6 @@ pub(super) async fn leave(session: &mut Tx, row: &InboxRow, request: AwayRequest
     say::tell_seldom(session, row, standing(absence, true), now).await
 }
 
-/// The sender is back.
 pub(super) async fn come_back(session: &mut Tx, row: &InboxRow, now: Millis) -> Result<(), StoreError> {
     let place = &row.inbound.conversation;
     let Some(absence) = session.absence(place, &row.inbound.sender, now).await? else {

@@ -126,7 +126,6 @@ impl Conversations {
     }
 }
 
-/// One click and who made it.
 struct Press<'a> {
     inbound: &'a Inbound,
     click: &'a Click,

@@ -16,11 +16,8 @@ use super::rights::Rights;
 pub(super) struct MessageContext {
     /// When it was said, by the platform's clock.
     pub(super) at: Millis,
-    /// Who said it.
     pub(super) sender: String,
-    /// In which organisation.
     pub(super) tenant: String,
-    /// Where.
     pub(super) chat: String,
     /// In which thread; empty outside of threads.
     pub(super) thread: String,
@@ -28,7 +25,6 @@ pub(super) struct MessageContext {
     pub(super) lane: LaneId,
     /// To the bot alone.
     pub(super) direct: bool,
-    /// The words.
     pub(super) said: Addressed,
     /// Everybody was addressed (`@all`).
     pub(super) to_all: bool,
@@ -36,7 +32,6 @@ pub(super) struct MessageContext {
     pub(super) phrase: Phrase,
     /// They are `OK` itself.
     pub(super) plain_ok: bool,
-    /// They are a command.
     pub(super) command: Option<ChatCommand>,
     /// What an `/away` asks for. `None` means it asks how that stands.
     pub(super) away: Option<Result<AwayRequest, AwayProblem>>,
@@ -46,7 +41,6 @@ pub(super) struct MessageContext {
     pub(super) files: bool,
     /// Not all of the words.
     pub(super) truncated: bool,
-    /// Who may what, now.
     pub(super) rights: Rights,
     /// `group_trigger: all`.
     pub(super) group_all: bool,
@@ -82,14 +76,11 @@ pub(super) struct MessageContext {
     pub(super) under_way: Vec<GateId>,
 }
 
-/// What a message replies to.
 #[derive(Clone, Debug)]
 pub(super) struct Reply {
     /// Which of the turn's messages it is.
     pub(super) to: ReplyTo,
-    /// The turn.
     pub(super) turn_id: TurnId,
-    /// The turn as stored.
     pub(super) turn: Option<TurnRow>,
     /// The gate of that card, else the newest gate of the turn.
     pub(super) gate: Option<GateRecord>,
@@ -98,9 +89,7 @@ pub(super) struct Reply {
 /// The messages of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplyTo {
-    /// The card of [`Reply::gate`].
     Card,
-    /// The request itself.
     Request,
     /// Any other post of the turn, older cards among them.
     Post,
@@ -125,13 +114,11 @@ impl MessageContext {
         }
     }
 
-    /// The rights at `gate`.
     pub(super) fn rights_at(&self, gate: &Gate) -> &Rights {
         let own = self.elsewhere_rights.iter().find(|(id, _)| *id == gate.id);
         own.map_or(&self.rights, |(_, rights)| rights)
     }
 
-    /// May the sender give us tasks?
     pub(super) fn may_ask(&self) -> bool {
         self.rights.chat(&self.chat) && self.rights.ask(&self.sender)
     }
@@ -237,7 +224,6 @@ impl MessageContext {
         notices::too_late(record, self.under_way.contains(&record.gate.id))
     }
 
-    /// The reply points at a card.
     pub(super) fn reply_is_card(&self) -> bool {
         self.reply.as_ref().is_some_and(|reply| reply.to == ReplyTo::Card)
     }

@@ -34,7 +34,6 @@ struct Question {
     answer: Shared<BoxFuture<'static, Answer>>,
 }
 
-/// The groups of all channels.
 #[derive(Clone)]
 pub(super) struct Groups {
     directory: Arc<dyn GroupDirectory>,

@@ -27,21 +27,17 @@ pub struct Waiting {
     pub more: bool,
 }
 
-/// A gate that waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitingGate {
-    /// Where its card is.
     pub place: Conversation,
     /// What it is about: a line of foreign text.
     pub goal: String,
-    /// Its card as it stands.
     pub card: Outbound,
 }
 
 /// A task that has not ended, or ended lately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnTask {
-    /// Where it was asked.
     pub place: Conversation,
     /// What was asked: a line of foreign text.
     pub goal: String,
@@ -54,9 +50,6 @@ pub struct OwnTask {
 impl Conversations {
     /// What waits for `user`, of the organisations `teams`, in the organisation of `place`. What depends on a group that cannot be looked up
     /// is left out.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
     pub async fn waiting(&self, place: &Conversation, user: &str, teams: &[String]) -> Result<Waiting, StoreError> {
         let mut waiting = Waiting::default();
         let mut unknown = self.look(&mut waiting, place, user, teams).await?;

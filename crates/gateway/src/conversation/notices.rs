@@ -31,7 +31,6 @@ pub(super) fn done_so(gate: GateKind, kind: DecisionKind) -> Notice {
 }
 
 /// For the person whose act settled one row of a tool approval.
-#[must_use]
 pub fn row_done(row: &Action) -> Notice {
     let standing = row.decision.as_ref().and_then(|decision| decision.standing.as_ref());
     match (row.decision.as_ref().map(|decision| decision.kind), standing) {

@@ -104,7 +104,6 @@ pub enum Phrase {
 
 impl Phrase {
     /// Reads a message. `direct`: said to the bot alone, where mentions of others do not redirect it.
-    #[must_use]
     pub fn of(said: &Addressed, direct: bool) -> Self {
         if !direct && said.to_others && !said.to_bot {
             return Self::Ignore;
@@ -122,7 +121,6 @@ impl Phrase {
     }
 
     /// One of the two closed lists.
-    #[must_use]
     pub fn is_listed(&self) -> bool {
         matches!(self, Self::Approve | Self::Cancel)
     }

@@ -14,9 +14,7 @@ use super::groups::Members;
 #[derive(Clone, Debug)]
 pub(super) struct Rights {
     channel: ChannelKind,
-    /// Who may approve plans.
     plans: Approvers,
-    /// Who may approve tool calls.
     calls: Approvers,
     chats: Vec<String>,
     users: Vec<String>,
@@ -29,17 +27,14 @@ pub(super) struct Rights {
     away: Vec<Absence>,
 }
 
-/// What there is to approve.
 #[derive(Clone, Copy, Debug)]
 struct Matter<'a> {
-    /// Whose task it is.
     requester: &'a str,
     /// Who was asked beside the approvers, because nobody answered.
     escalated_to: &'a [String],
 }
 
 impl<'a> Matter<'a> {
-    /// What is asked at `gate`.
     fn at(gate: &'a Gate) -> Self {
         Self {
             requester: &gate.requester,
@@ -110,7 +105,6 @@ impl Rights {
         }
     }
 
-    /// May `user` give us tasks?
     pub(super) fn ask(&self, user: &str) -> bool {
         self.users.is_empty() || self.users.iter().any(|id| id == user)
     }

@@ -20,7 +20,6 @@ pub(super) const QUEUE_LIMIT: u32 = 20;
 /// The longest text that is read, characters.
 pub(super) const TEXT_LIMIT: u32 = 16_384;
 
-/// What to do about a message.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Meaning {
     /// Nothing; the word says why.
@@ -152,15 +151,12 @@ fn away(context: &MessageContext) -> Meaning {
     }
 }
 
-/// Which gate is meant.
 enum GateChoice<'a> {
-    /// This one.
     Gate(&'a Gate),
     /// Consent to a post of the turn that is not the open card: it is no consent to that one.
     Outdated,
     /// Several, or one of which it is not certain, and the word does not say which.
     Several(Vec<&'a Gate>),
-    /// None.
     Nothing,
 }
 

@@ -14,20 +14,17 @@ use super::rights::Rights;
 /// What came of an act at a gate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum GateOutcome {
-    /// The gate took this decision.
     Decided(Decision),
     /// One of several approvals.
     Voted {
         /// Different people so far.
         votes: u32,
-        /// Needed.
         quorum: u32,
     },
     /// Some of its rows took such a decision; others wait for other people.
     RowsDecided(DecisionKind),
     /// Somebody was first, with this; or its time was over.
     Already(Decision),
-    /// It has no effect.
     Refused(Refusal),
 }
 
@@ -138,7 +135,6 @@ pub(super) async fn close(session: &mut Tx, gate: &Gate, decision: Decision, act
     }
 }
 
-/// The decision that was first.
 async fn first_decision(session: &mut Tx, gate: &Gate) -> Result<GateOutcome, StoreError> {
     let first = session.gate(&gate.id).await?.and_then(|record| record.decision);
     first
@@ -193,20 +189,17 @@ pub(super) async fn words_under_way(session: &mut Read, record: &GateRecord) -> 
 /// What came of an act at one row of a tool approval.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RowOutcome {
-    /// The row took this decision.
     Decided(Action),
     /// One of several approvals of the row.
     Voted(RowVotes),
     /// Somebody was first, or the row does not ask.
     Already(Action),
-    /// It has no effect.
     Refused(Refusal),
 }
 
 /// An act at rows of a tool approval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowsAct<'a> {
-    /// What is done.
     pub(super) act: &'a Act,
     /// What was said, or the reason.
     pub(super) words: Option<&'a str>,

@@ -132,9 +132,6 @@ impl Conversations {
     }
 
     /// Takes back the grant of this id, over the API. One that was taken back before stays so.
-    ///
-    /// # Errors
-    /// `NotFound`, or those of the ledger.
     pub async fn revoke_standing_grant(&self, id: &str, principal: &str) -> Result<StandingGrant, DecideError> {
         let grant = self.ledger.read().await?.standing_grant(id).await?.ok_or(DecideError::NotFound)?;
         let mut tx = self.ledger.begin_in(&grant.place).await?;

@@ -104,7 +104,6 @@ pub(super) async fn end_turn(session: &mut Tx, turn: &TurnRow, decision: Decisio
     Ok(())
 }
 
-/// The gate at which `turn` waits.
 pub(super) async fn open_gate(session: &mut Read, turn: &TurnRow) -> Result<Option<Gate>, StoreError> {
     let gate = session.open_gate_of_lane(&turn.lane_id).await?;
     Ok(gate.filter(|gate| gate.turn_id == turn.id))

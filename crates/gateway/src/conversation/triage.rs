@@ -25,7 +25,6 @@ const LOOKS: usize = 4;
 /// Rows looked at in one call, those that must wait included.
 const FARTHEST: usize = 4096;
 
-/// What becomes of a row.
 pub(super) enum RowEnd {
     /// Handled; the word says how.
     Done(&'static str),
@@ -50,9 +49,6 @@ impl Conversations {
     }
 
     /// Triages, and begins no further row once `over` is true; other processes do the rest.
-    ///
-    /// # Errors
-    /// The errors of [`Conversations::triage`].
     pub async fn triage_until(&self, over: impl Fn() -> bool + Send + Sync) -> Result<usize, StoreError> {
         let mut waiting = HashSet::new();
         let (mut after, mut seen, mut handled) = (0, 0, 0);

@@ -24,7 +24,6 @@ pub(super) struct Retry {
 }
 
 /// Did `turn` end in a way that lets people try it again, and no longer ago than that goes?
-#[must_use]
 pub fn is_open_to_retry(turn: &TurnRow, now: Millis) -> bool {
     ended_by_outage(turn) && turn.finished_at.is_some_and(|at| now.since(at) <= LATE)
 }
@@ -126,9 +125,6 @@ impl Conversations {
     }
 
     /// Continues a turn that ended because the model's server was away or gave no answer in time; gives what the one who asks is told.
-    ///
-    /// # Errors
-    /// [`DecideError::NotFound`], and when the ledger could not do it.
     pub async fn told_to_try_again(&self, id: &TurnId, user: &str, principal: &str) -> Result<Notice, DecideError> {
         let asked = self.asked_to_try_again(id, user, principal).await?;
         Ok(asked.map_or_else(|notice| notice, |retry| Notice::TryingAgain { before: retry.before }))

@@ -155,7 +155,6 @@ pub(super) fn check_text(name: &str, value: Option<&str>) -> Result<(), ApiError
 /// `?status=` of every row.
 const ALL: &str = "all";
 
-/// Query of a list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListParams {
@@ -209,7 +208,6 @@ pub(super) fn principal(gateway: &Gateway) -> String {
     String::from(if gateway.console_token.is_some() { "api_token" } else { "local" })
 }
 
-/// `next` of a page.
 pub(super) fn next(cursor: Option<&Cursor>) -> Option<String> {
     cursor.map(ToString::to_string)
 }

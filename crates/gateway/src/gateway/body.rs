@@ -167,7 +167,6 @@ impl BodyRoom {
 }
 
 impl Share {
-    /// The next piece of the body.
     fn take(&self, piece: &[u8]) -> Result<(), ApiError> {
         let mut shares = self.room.shares();
         let own = shares.arriving.get_mut(&self.number).ok_or_else(ApiError::unavailable)?;
@@ -294,9 +293,7 @@ fn told_length(headers: &HeaderMap) -> u64 {
     told.and_then(|length| length.parse().ok()).unwrap_or(0)
 }
 
-/// Content type of JSON.
 pub(super) const JSON: &str = "application/json";
-/// Content type of a form.
 pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 
 /// One JSON content type and no content encoding, before the body is read.

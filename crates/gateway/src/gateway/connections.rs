@@ -48,10 +48,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// At most so many descriptors, and at most half of all, are kept from connections: for the database, the model, the platforms and files.
 const OWN_DESCRIPTORS: u64 = 256;
 
-/// What a connection is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// It has no request.
     Idle,
     /// A request has begun to arrive.
     Head,
@@ -139,7 +137,6 @@ impl Connection {
     }
 }
 
-/// The connections that have a place.
 #[derive(Debug)]
 struct Places {
     limit: usize,
@@ -358,7 +355,6 @@ async fn serve_at(places: Arc<Places>, listener: TcpListener, router: Router, cl
     tasks.wait().await;
 }
 
-/// Answers the requests of one connection.
 async fn answer(socket: Socket, peer: SocketAddr, router: Router, report: Arc<Report>, stop: CancellationToken) {
     let connection = Arc::clone(&socket.place.connection);
     let phases = Arc::clone(&connection);

@@ -72,7 +72,6 @@ const MOST_FIELDS: usize = 1000;
 struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// Reads the body of a form.
     async fn read(gateway: &Gateway, headers: &axum::http::HeaderMap, body: axum::body::Body) -> Result<Self, ApiError> {
         let kind = headers
             .get(axum::http::header::CONTENT_TYPE)

@@ -45,7 +45,7 @@ pub(super) struct Dispatcher {
 struct Platform {
     channel: ChannelKind,
     places: Arc<Semaphore>,
-    /// What it rations.
+    /// How many deliveries of each kind are worth claiming at a time.
     batch_sizes: BatchSizes,
 }
 

@@ -30,17 +30,14 @@ impl ApiError {
         }
     }
 
-    /// The status of the answer.
     pub(super) fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// The `message` of the body.
     pub(super) fn message(&self) -> &str {
         &self.message
     }
 
-    /// The `code` of the body.
     pub(super) fn code(&self) -> &'static str {
         self.code
     }

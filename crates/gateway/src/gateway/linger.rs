@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 /// So much of a refused body is read, and no more.
 const MOST: usize = 64 << 20;
-/// And no longer.
+/// Reading on ends after this time.
 const TIME: Duration = Duration::from_secs(5);
 /// So many are read on at a time. In a flood the others hear a broken pipe.
 static PLACES: Semaphore = Semaphore::const_new(64);

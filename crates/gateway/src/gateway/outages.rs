@@ -14,7 +14,6 @@ const FORGOTTEN: Duration = Duration::from_secs(600);
 /// What fails, and which of its kind.
 pub(super) type Subject = (&'static str, &'static str);
 
-/// Everything that fails now.
 #[derive(Debug)]
 pub(super) struct Outages(Mutex<BTreeMap<Subject, Failing>>);
 
@@ -45,7 +44,6 @@ impl Lasting {
 }
 
 impl Outages {
-    /// Nothing fails.
     pub(super) const fn new() -> Self {
         Self(Mutex::new(BTreeMap::new()))
     }

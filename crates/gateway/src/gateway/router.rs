@@ -19,7 +19,6 @@ use super::metrics::metrics;
 use super::state::Gateway;
 use super::webhooks;
 
-/// The HTTP surface.
 pub fn router(gateway: Gateway) -> Router {
     let watched = Router::new()
         .route("/healthz", get(healthz))
@@ -42,7 +41,6 @@ pub fn router(gateway: Gateway) -> Router {
     surface.layer((nosniff, CatchPanicLayer::custom(panicked))).with_state(gateway)
 }
 
-/// What the platforms push to.
 fn hooks() -> Router<Gateway> {
     Router::new()
         .route("/webhooks/lark/events", post(webhooks::lark))

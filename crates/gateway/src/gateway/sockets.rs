@@ -61,9 +61,7 @@ impl Connection {
     }
 }
 
-/// What is done next.
 enum Next {
-    /// Open a connection, after this pause.
     Open(Duration),
     /// Open one after this pause, while the one before goes on.
     Replace(Connection, Duration),
@@ -256,7 +254,6 @@ impl Keeper {
         }
     }
 
-    /// A random span up to `longest`.
     fn up_to(&self, longest: Duration) -> Duration {
         let token = self.gateway.ids.token();
         let random = u16::from_str_radix(&token[token.len() - 4..], 16).unwrap_or(0);
@@ -296,7 +293,6 @@ async fn serve(gateway: &Gateway, kind: ChannelKind, socket: Socket, signals: Si
     serving.await
 }
 
-/// Stores or decides one event.
 async fn handle_event(gateway: Gateway, kind: ChannelKind, received: Result<SocketReceived, Refusal>) -> SocketAnswer {
     let channel = kind.as_str();
     let taken = match received {

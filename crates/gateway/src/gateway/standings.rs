@@ -13,7 +13,6 @@ use tracing::info;
 use super::outages::Outages;
 use crate::channels::Ending;
 
-/// One platform.
 #[derive(Clone, Debug, Default)]
 struct Standing {
     /// Connections over which events may come.
@@ -24,7 +23,6 @@ struct Standing {
     refused: bool,
 }
 
-/// All platforms.
 #[derive(Debug, Default)]
 pub(super) struct SocketStandings(Mutex<BTreeMap<&'static str, Standing>>);
 

@@ -28,18 +28,12 @@ use crate::lanes::{Intervals, Runner};
 use crate::store::Ledger;
 use crate::telemetry::Meters;
 
-/// The channels of this process.
 #[derive(Clone, Debug)]
 pub struct Channels {
-    /// Verifies and reads Lark webhooks.
     pub lark_hook: Arc<LarkHook>,
-    /// Speaks to Lark.
     pub lark: Arc<dyn Channel>,
-    /// Verifies and reads Slack webhooks.
     pub slack_hook: Arc<SlackHook>,
-    /// Speaks to Slack.
     pub slack: Arc<SlackClient>,
-    /// Speaks to our own API.
     pub console: Arc<dyn Channel>,
     /// Platforms whose events come over connections that we open; the others call our webhooks.
     pub sockets: Vec<Arc<dyn SocketPlatform>>,
@@ -47,13 +41,10 @@ pub struct Channels {
 
 impl Channels {
     /// Do the events of `kind` come over connections that we open?
-    #[must_use]
     pub fn comes_over_sockets(&self, kind: ChannelKind) -> bool {
         self.sockets.iter().any(|platform| platform.kind() == kind)
     }
 
-    /// The way out to `kind`.
-    #[must_use]
     pub fn out(&self, kind: ChannelKind) -> &dyn Channel {
         match kind {
             ChannelKind::Lark => &*self.lark,
@@ -98,29 +89,19 @@ impl Roles {
 /// What the composition root hands over.
 #[derive(Debug)]
 pub struct GatewayParts {
-    /// Store.
     pub ledger: Ledger,
-    /// Settings in force.
     pub settings: Settings,
-    /// Triage and decisions.
     pub conversations: Conversations,
-    /// Works on lanes.
     pub runner: Runner,
-    /// Ways in and out.
     pub channels: Channels,
-    /// What is counted.
     pub meters: Meters,
-    /// Wording.
     pub templates: Arc<Templates>,
     /// The ledger's time.
     pub clock: Clock,
     /// This machine's time, which signatures are checked against.
     pub machine_clock: Clock,
-    /// Random ids.
     pub ids: Ids,
-    /// Which halves this process runs.
     pub roles: Roles,
-    /// Lengths of leases and polls.
     pub timings: Intervals,
     /// Where a test lets the process die.
     pub failpoint: Failpoint,
@@ -136,14 +117,12 @@ pub struct GatewayParts {
     pub retention: Duration,
 }
 
-/// What a platform refuses us.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PlatformRefusals {
     /// Why it does not tell who the bot is.
     pub(super) identity: Option<String>,
     /// Deliveries that it refused one after the other for our credentials or permissions.
     deliveries: u32,
-    /// Why the last of them.
     why: String,
 }
 
@@ -169,7 +148,6 @@ struct Shared {
     parts: GatewayParts,
     draining: CancellationToken,
     since: Since,
-    /// What each platform refuses us.
     refused: Mutex<BTreeMap<&'static str, PlatformRefusals>>,
     body_room: BodyRoom,
     refusals: Refusals,
@@ -189,8 +167,6 @@ impl Deref for Gateway {
 }
 
 impl Gateway {
-    /// Puts the gateway together.
-    #[must_use]
     pub fn new(parts: GatewayParts) -> Self {
         Self(Arc::new(Shared {
             parts,
@@ -276,7 +252,6 @@ impl Gateway {
         self.0.draining.cancelled().await;
     }
 
-    /// The open WebSockets of events.
     pub(super) fn sockets(&self) -> &Sockets {
         &self.0.sockets
     }
@@ -291,7 +266,6 @@ impl Gateway {
         &self.0.since
     }
 
-    /// What bodies in flight may hold.
     pub(super) fn body_room(&self) -> &BodyRoom {
         &self.0.body_room
     }
@@ -328,7 +302,6 @@ impl Gateway {
         &self.0.socket_standings
     }
 
-    /// The open pages of the console.
     pub(super) fn readers(&self) -> &Readers {
         &self.0.readers
     }

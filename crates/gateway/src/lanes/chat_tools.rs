@@ -7,7 +7,6 @@ use countersign_agent::domain::{Conversation, ToolSpec};
 use countersign_agent::engine::Engine;
 use countersign_agent::tools::{Tool, Toolbox};
 
-/// Makes the tools of a conversation.
 pub type ToolsOfChat = Arc<dyn Fn(&Conversation) -> Vec<Arc<dyn Tool>> + Send + Sync>;
 
 /// The tools that tasks have in their own chat. Each task gets them anew.
@@ -20,7 +19,6 @@ pub struct ChatTools {
 }
 
 impl Default for ChatTools {
-    /// None.
     fn default() -> Self {
         Self {
             specs: Vec::new(),

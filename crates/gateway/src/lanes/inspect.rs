@@ -18,26 +18,21 @@ pub struct Details {
     pub todos: Vec<Todo>,
     /// Replacements of that list.
     pub todos_revision: u32,
-    /// Limits.
     pub budget: Budget,
-    /// How often it paused.
     pub pauses: u32,
     /// What failed, for an admin.
     pub error: Option<String>,
-    /// Final words.
     pub answer: Option<String>,
     /// Steps that were open at the end.
     pub open_steps: Vec<String>,
     /// Memory for later turns.
     pub capsule: Option<Capsule>,
-    /// The gate it waits at.
     pub gate: Option<GateId>,
     /// How many calls were not carried out, by reason.
     pub undone: Vec<UndoneCount>,
 }
 
 /// The plan in a turn's stored state. Only the plan is read, so that the state of a newer version shows its plan as well.
-#[must_use]
 pub fn plan_of(row: &TurnRow) -> Option<Plan> {
     #[derive(serde::Deserialize)]
     struct StoredPlan {
@@ -48,13 +43,11 @@ pub fn plan_of(row: &TurnRow) -> Option<Plan> {
 }
 
 /// Did the turn end because the model's server was away?
-#[must_use]
 pub fn ended_by_outage(row: &TurnRow) -> bool {
     row.reason == Some(TurnReason::ModelError) && outage_of(row).is_some()
 }
 
 /// Does the turn wait for a model's server that is away?
-#[must_use]
 pub fn waits_for_model(row: &TurnRow) -> bool {
     row.reason.is_none() && outage_of(row).is_some()
 }
@@ -69,7 +62,6 @@ fn outage_of(row: &TurnRow) -> Option<serde::de::IgnoredAny> {
 }
 
 /// How many calls of a turn were not carried out, by reason. Read like [`plan_of`].
-#[must_use]
 pub fn undone_of(row: &TurnRow) -> Vec<UndoneCount> {
     #[derive(Default, serde::Deserialize)]
     #[serde(default)]
@@ -113,7 +105,6 @@ impl Runner {
     }
 
     /// The action tools that this process offers to the model, in one chat or another.
-    #[must_use]
     pub fn tool_specs(&self) -> Vec<ToolSpec> {
         let mut specs = self.engine.tools.specs();
         specs.extend(self.chat_tools.specs.iter().cloned());
@@ -122,9 +113,6 @@ impl Runner {
 
     /// The call of `record` with a person's arguments: see [`Engine::draft`](countersign_agent::engine::Engine::draft). The inner error says what is to be
     /// mended.
-    ///
-    /// # Errors
-    /// Those of the ledger.
     pub async fn draft(&self, record: &ActionRecord, arguments: &str) -> Result<Result<CallDraft, String>, StoreError> {
         let action = &record.action;
         let turn = self.ledger.read().await?.turn_in_brief(&action.turn_id, 0).await?;
@@ -134,7 +122,6 @@ impl Runner {
     }
 
     /// Names of the action tools that this process offers to the model in a turn that begins now in this chat.
-    #[must_use]
     pub fn tool_names(&self, channel: ChannelKind, chat: &str) -> Vec<String> {
         let policy = self.settings.current().policy(channel, chat);
         let place = Conversation {

@@ -9,7 +9,6 @@ use crate::config::Live;
 const MOST_NAMES: usize = 200;
 
 /// The tools for which one request has no room, of these in their order: a line for all chats, and one for each profile.
-#[must_use]
 pub fn left_out(live: &Live, names: &[String]) -> Vec<String> {
     let profiles = live.profiles.iter().map(|profile| (Some(&profile.name), profile.tools.as_deref()));
     let scopes = std::iter::once((None, None)).chain(profiles);
@@ -27,7 +26,6 @@ pub fn left_out(live: &Live, names: &[String]) -> Vec<String> {
     lines.collect()
 }
 
-/// Names on one line.
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let more = names.len().saturating_sub(MOST_NAMES);

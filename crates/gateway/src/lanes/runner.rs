@@ -40,7 +40,6 @@ const PANIC_PAUSE: Duration = Duration::from_secs(1);
 enum WorkBreak {
     /// By an error, or by a stop.
     InOrder,
-    /// By a panic.
     Panic,
 }
 
@@ -55,7 +54,6 @@ pub struct Runner {
     pub(super) surroundings: Option<Arc<dyn Surroundings>>,
     signal_watch: Arc<SignalWatch>,
     leases: Arc<Leases>,
-    /// How long a lane is leased.
     lease: Duration,
 }
 
@@ -71,25 +69,17 @@ pub type ModelSource = Arc<dyn Fn(Option<&str>) -> Arc<dyn ChatModel> + Send + S
 /// The parts that the composition root picks.
 #[derive(Clone)]
 pub struct RunnerParts {
-    /// Store.
     pub ledger: Ledger,
-    /// Settings in force.
     pub settings: Settings,
-    /// Wall clock.
     pub clock: Clock,
-    /// Random ids.
     pub ids: Ids,
-    /// Prompts.
     pub templates: Arc<Templates>,
-    /// Action tools.
     pub tools: Arc<Toolbox>,
     /// What reads the surroundings of a request. Without it a task begins with its words alone.
     pub surroundings: Option<Arc<dyn Surroundings>>,
     /// Action tools of a task's chat.
     pub chat_tools: ChatTools,
-    /// Models of the settings in force.
     pub models: ModelSource,
-    /// Lengths.
     pub timings: Intervals,
     /// Where a test lets the process die.
     pub failpoint: Failpoint,
@@ -104,8 +94,6 @@ impl fmt::Debug for RunnerParts {
 }
 
 impl Runner {
-    /// Puts a runner together.
-    #[must_use]
     pub fn new(parts: RunnerParts) -> Self {
         let (settings, models) = (parts.settings.clone(), parts.models);
         let call_setup = move |policy: &Policy| {
@@ -145,20 +133,15 @@ impl Runner {
         }
     }
 
-    /// How the MCP servers stand.
-    #[must_use]
     pub fn server_health(&self) -> Vec<ServerHealth> {
         self.engine.tools.servers().health()
     }
 
-    /// What the MCP servers offer now.
-    #[must_use]
     pub fn server_tools(&self) -> Vec<ToolSpec> {
         self.engine.tools.servers().specs()
     }
 
     /// Tools that are not offered to a model, in lines for an admin: those for which a request has no room, and those that a model's server refuses.
-    #[must_use]
     pub fn tools_left_out(&self) -> Vec<String> {
         let live = self.settings.current();
         let servers = self.engine.tools.servers().specs();
@@ -185,8 +168,6 @@ impl Runner {
         lines
     }
 
-    /// How the last model call went.
-    #[must_use]
     pub fn model_health(&self) -> ModelHealth {
         self.engine.model_health()
     }

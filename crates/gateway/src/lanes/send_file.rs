@@ -24,7 +24,6 @@ use tokio::sync::Semaphore;
 use self::looks::{foresee, media_type, size};
 use crate::store::{Ledger, NewOutbox, OutboxOp, PostState, StoreError, outbox_key};
 
-/// Its name.
 pub const SEND_FILE: &str = "send_file";
 /// Characters of a caption.
 const MAX_CAPTION: usize = 2000;
@@ -35,7 +34,6 @@ const LAST_LOOKS: u32 = 10;
 /// Files in memory at a time, of all tasks of the process.
 const AT_A_TIME: usize = 4;
 
-/// What it needs of the process.
 #[derive(Clone, Debug)]
 pub struct FileSender {
     workspace: Arc<Workspace>,
@@ -46,9 +44,6 @@ pub struct FileSender {
 
 impl FileSender {
     /// For files below `folder`.
-    ///
-    /// # Errors
-    /// The folder cannot be opened.
     pub fn new(folder: &Path, ids: &Ids, ledger: Ledger, failpoint: Failpoint) -> Result<Self, ToolboxError> {
         Ok(Self {
             workspace: Arc::new(Workspace::open(folder, ids)?),
@@ -59,7 +54,6 @@ impl FileSender {
     }
 
     /// The tool of a task in this conversation.
-    #[must_use]
     pub fn tool_in(&self, place: &Conversation) -> Arc<dyn Tool> {
         Arc::new(SendFile {
             sender: self.clone(),
@@ -68,8 +62,6 @@ impl FileSender {
     }
 }
 
-/// `send_file` as it is offered.
-#[must_use]
 pub fn send_file_spec() -> ToolSpec {
     ToolSpec {
         name: SEND_FILE.to_owned(),
@@ -92,7 +84,6 @@ pub fn send_file_spec() -> ToolSpec {
     }
 }
 
-/// The tool of one conversation.
 #[derive(Debug)]
 struct SendFile {
     sender: FileSender,

@@ -14,7 +14,6 @@ pub(super) fn encode(state: &TurnState) -> Result<String, StoreError> {
     serde_json::to_string(state).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
-/// The state of a stored turn.
 pub(super) fn read(row: &TurnRow) -> Result<TurnState, WorkError> {
     decode(&row.state).map_err(|error| WorkError::Unreadable {
         turn_id: row.id.to_string(),

@@ -8,15 +8,12 @@ use futures_util::future::BoxFuture;
 /// A request whose task is about to begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Where it was said.
     pub conversation: &'a Conversation,
     /// Its row of the inbox, which names its task's folder.
     pub inbox_id: i64,
-    /// Who said it.
     pub sender: &'a str,
     /// When, by the platform's clock.
     pub at: Millis,
-    /// The message.
     pub message: &'a InboundMessage,
     /// The bot's own user id; empty while it is not known.
     pub bot: &'a str,

@@ -38,7 +38,6 @@ const TEXT_ENDINGS: [&str; 16] = [
     "txt", "md", "csv", "tsv", "json", "yaml", "yml", "xml", "html", "htm", "log", "ini", "toml", "sql", "py", "rs",
 ];
 
-/// How a file is read.
 #[derive(Clone, Copy)]
 struct Taking {
     /// Most bytes of it.
@@ -47,7 +46,6 @@ struct Taking {
     kept: usize,
 }
 
-/// A file that came whole.
 struct Taken {
     media_type: String,
     bytes: u64,
@@ -57,9 +55,7 @@ struct Taken {
     content: Vec<u8>,
 }
 
-/// Why a try gave no file.
 enum Missed {
-    /// None will.
     ForGood(FileProblem),
     /// Another one may, not before this time has passed if the platform says so.
     ForNow(Option<Duration>),

@@ -15,7 +15,6 @@ const USUAL: u64 = 20;
 const MOST: u64 = 50;
 
 /// `chat_history` as models and rules know it.
-#[must_use]
 pub fn chat_history_spec() -> ToolSpec {
     ToolSpec {
         name: String::from("chat_history"),
@@ -37,7 +36,6 @@ pub fn chat_history_spec() -> ToolSpec {
     }
 }
 
-/// `chat_history` for one task.
 #[derive(Debug)]
 pub struct ChatHistory {
     channel: Arc<dyn Channel>,
@@ -47,7 +45,6 @@ pub struct ChatHistory {
 
 impl ChatHistory {
     /// Reads from `channel` what was said in the chat of `place`.
-    #[must_use]
     pub fn new(channel: Arc<dyn Channel>, place: Conversation, clock: Clock) -> Self {
         Self { channel, place, clock }
     }

@@ -7,27 +7,19 @@ use std::sync::OnceLock;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-/// How a meter moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterKind {
-    /// Only up.
     Counter,
-    /// Up and down.
     Gauge,
     /// Seconds in buckets.
     Seconds,
 }
 
-/// One metric.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
-    /// Name, as scraped.
     pub name: &'static str,
-    /// Kind.
     pub kind: MeterKind,
-    /// Labels.
     pub labels: &'static [Label],
-    /// What it says.
     pub help: &'static str,
     /// Upper bounds of its buckets.
     buckets: &'static [f64],
@@ -36,7 +28,6 @@ pub struct Meter {
 /// A label and the values that it can have. Labels whose values depend on each other are one: names and values are joined by `/`.
 #[derive(Clone, Copy, Debug)]
 pub struct Label {
-    /// Name or names.
     pub name: &'static str,
     /// Every value, between blanks; empty when only the configuration knows them.
     values: &'static str,
@@ -48,7 +39,6 @@ const fn label(name: &'static str, values: &'static str) -> Label {
 
 const CHANNEL: Label = label("channel", "lark slack console");
 const GATE: Label = label("gate", "plan_review tool_approval question budget");
-/// How a turn can end.
 const END: Label = label(
     "status/reason",
     "completed/final_answer completed/budget_exhausted failed/budget_exhausted failed/model_error failed/undeliverable failed/rounds \
@@ -278,7 +268,6 @@ pub const METERS: &[Meter] = &[
     ),
 ];
 
-/// The process's metrics.
 #[derive(Clone)]
 pub struct Meters(PrometheusHandle);
 
@@ -293,7 +282,6 @@ static METERS_OF_PROCESS: OnceLock<Meters> = OnceLock::new();
 impl Meters {
     /// Counts from now on. One recorder serves the whole process; a program that embeds us and has its own keeps it, and
     /// then [`Meters::text`] is empty.
-    #[must_use]
     pub fn install() -> Self {
         let meters = METERS_OF_PROCESS.get_or_init(|| {
             let recorder = METERS
@@ -335,7 +323,6 @@ impl Meters {
     }
 
     /// Prometheus text, version 0.0.4.
-    #[must_use]
     pub fn text(&self) -> String {
         self.0.render()
     }

@@ -54,7 +54,6 @@ pub(super) fn check_blocks(faults: &mut Faults, blocks: &[Value], in_view: bool)
     faults.at_most("tables", tables, 1);
 }
 
-/// Statuses of a task.
 const STATUSES: [&str; 4] = ["pending", "in_progress", "complete", "error"];
 
 fn plan(faults: &mut Faults, at: &str, block: &Value) {

@@ -78,7 +78,6 @@ impl Faults {
         }
     }
 
-    /// A text object of either kind.
     pub(super) fn text(&mut self, at: &str, node: &Value, max: usize) {
         if node["type"] != "mrkdwn" {
             self.plain(at, node, max);

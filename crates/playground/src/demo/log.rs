@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::script::is_han;
 
-/// Where the conversation stands.
 #[derive(Debug, Default)]
 pub(super) struct Log<'a> {
     /// What the person asked for; in plan mode the brief of a step.
@@ -31,11 +30,9 @@ pub(super) struct Log<'a> {
 pub(super) enum Owed {
     /// An answer to this question.
     Answer(String),
-    /// A plan with the change.
     Plan,
 }
 
-/// A call that the demo made.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     pub(super) tool: &'a str,
@@ -45,7 +42,6 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// An argument that is text.
     pub(super) fn text(&self, name: &str) -> &str {
         self.arguments[name].as_str().unwrap_or_default()
     }
@@ -134,7 +130,6 @@ impl<'a> Log<'a> {
         self.calls.iter().rfind(|call| call.tool == tool && call.text("path") == path)
     }
 
-    /// How often `tool` was called.
     pub(super) fn count(&self, tool: &str) -> usize {
         self.calls.iter().filter(|call| call.tool == tool).count()
     }

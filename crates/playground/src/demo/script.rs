@@ -3,7 +3,6 @@
 /// One line in both languages; `{}` is filled in by the model.
 pub(super) type Line = [&'static str; 2];
 
-/// A plan that the demo proposes.
 pub(super) struct Scene {
     /// A request or a change with one of these words calls for the scene. Empty: any words do.
     pub(super) triggers: &'static [&'static str],
@@ -186,7 +185,6 @@ pub(super) const OVERVIEW: Line = ["- 文件 {} 个，共 {} 行", "- Files: {},
 pub(super) const TICKED: Line = ["- 待办完成 {}/{}", "- Tasks ticked: {} of {}"];
 pub(super) const LINES: Line = ["共 {} 行", "{} lines"];
 
-/// The language of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tongue {
     Chinese,

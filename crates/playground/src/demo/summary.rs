@@ -17,7 +17,6 @@ pub(super) fn compose(tongue: Tongue, files: &[(&str, &str)]) -> String {
     format!("# {title}\n\n{}\n{}", overview(tongue, files), sections.collect::<String>())
 }
 
-/// What all files come to.
 pub(super) fn overview(tongue: Tongue, files: &[(&str, &str)]) -> String {
     let lines: Vec<&str> = files.iter().flat_map(|(_, text)| text.lines().map(str::trim)).collect();
     let count = |mark: &str| lines.iter().filter(|line| line.starts_with(mark)).count();
@@ -30,7 +29,6 @@ pub(super) fn overview(tongue: Tongue, files: &[(&str, &str)]) -> String {
     overview
 }
 
-/// The first point of every file.
 pub(super) fn first_points(files: &[(&str, &str)]) -> String {
     let lines = files
         .iter()

@@ -13,15 +13,12 @@ use super::handlers::{begin, failure, finish};
 use super::{Keys, Shared};
 use crate::check_card;
 
-/// Wrong parameters.
 const BAD_FIELD: i64 = 99_992_402;
 /// The card is not as the platform wants it.
 const BAD_CARD: i64 = 200_621;
-/// There is no such card.
 const NO_CARD: i64 = 200_740;
 /// The tag of an element cannot be changed.
 const TAG_CHANGED: i64 = 300_312;
-/// There is no such element.
 const NO_ELEMENT: i64 = 300_313;
 /// The number of an update does not rise.
 const SEQUENCE: i64 = 300_317;

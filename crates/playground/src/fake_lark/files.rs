@@ -11,7 +11,6 @@ use super::handlers::{begin, failure, finish};
 
 /// The file is empty, or too large.
 const BAD_SIZE: i64 = 234_010;
-/// Wrong parameters.
 const BAD_FORM: i64 = 234_001;
 
 /// The bytes of a file or an image that a message may name.
@@ -85,7 +84,6 @@ fn read(headers: &HeaderMap, body: &[u8], image: bool) -> Option<Upload> {
     })
 }
 
-/// Name and value of each part.
 fn parts<'a>(mut rest: &'a [u8], boundary: &[u8]) -> Option<Vec<(String, &'a [u8])>> {
     let find = |text: &[u8], what: &[u8]| text.windows(what.len()).position(|window| window == what);
     let mut found = Vec::new();

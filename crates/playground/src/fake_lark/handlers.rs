@@ -16,7 +16,6 @@ use crate::stage::{Fault, broken};
 
 /// Stale or unknown tenant token; comes with HTTP 400.
 const STALE_TOKEN: i64 = 99_991_663;
-/// Malformed content.
 const BAD_CONTENT: i64 = 230_001;
 /// Wrong parameters of a list of members.
 const BAD_MEMBERS: i64 = 40_003;
@@ -26,9 +25,7 @@ const NO_DEPARTMENT: i64 = 40_004;
 const NO_AVAILABILITY: i64 = 230_013;
 /// The app's id or secret is wrong, for a long connection; comes with HTTP 200.
 const BAD_APP: i64 = 514;
-/// The mark is not there.
 const NO_MARK: i64 = 231_010;
-/// The message is not there.
 const GONE: i64 = 230_011;
 
 /// `POST /auth/v3/tenant_access_token/internal`.
@@ -68,7 +65,6 @@ pub(super) async fn bot(State(shared): State<Shared>, headers: HeaderMap) -> Res
     Json(json!({ "code": 0, "msg": "ok", "bot": { "app_name": "Countersign", "open_id": BOT, "activate_status": 2 } })).into_response()
 }
 
-/// Query of create.
 #[derive(Debug, Deserialize)]
 pub(super) struct CreateQuery {
     receive_id_type: Option<String>,

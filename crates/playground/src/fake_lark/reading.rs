@@ -11,11 +11,8 @@ use super::Shared;
 use super::handlers::{begin, failure, finish};
 use crate::stage::broken;
 
-/// Wrong parameters of a list.
 const BAD_LIST: i64 = 230_001;
-/// The message is not there.
 const GONE: i64 = 230_011;
-/// No such file in the message.
 const NO_FILE: i64 = 234_003;
 
 /// Query of a list of messages. No other parameter is known here.
@@ -32,7 +29,6 @@ pub(super) struct ListQuery {
     with_sender_name: bool,
 }
 
-/// Query of one message.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageQuery {
@@ -131,7 +127,6 @@ pub(super) async fn message(
     }
 }
 
-/// Query of a file.
 #[derive(Debug, Deserialize)]
 pub(super) struct ResourceQuery {
     r#type: String,

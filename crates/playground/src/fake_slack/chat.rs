@@ -71,7 +71,6 @@ pub(super) fn open_direct(shared: &Shared, arguments: &Value) -> Answer {
     Ok(json!({ "channel": { "id": direct_chat(user) } }))
 }
 
-/// The bot's direct chat with `user`.
 fn direct_chat(user: &str) -> String {
     format!("D{}", &user[1..])
 }

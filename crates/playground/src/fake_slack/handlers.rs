@@ -19,7 +19,6 @@ pub(super) type Answer = Result<Value, Refusal>;
 /// `ok: false`.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The platform's name of the error.
     pub(super) error: &'static str,
     /// What is wrong with the call, when a correct program would not have made it.
     pub(super) violation: Option<String>,

@@ -10,7 +10,6 @@ use crate::stage::PlayedFile;
 /// Key of the tenant that all events name.
 pub const TENANT_KEY: &str = "tk_demo";
 
-/// What a Lark tenant knows.
 #[derive(Clone, Debug)]
 pub(super) struct LarkPeople {
     pub(super) app: LarkApp,
@@ -38,7 +37,6 @@ pub(super) fn listed(event: &Value) -> Value {
     })
 }
 
-/// Makes a file of the message.
 pub(super) fn attach(message: &mut Value, key: &str, file: &PlayedFile) {
     let image = file.media_type.starts_with("image/");
     let content = match image {
@@ -142,7 +140,6 @@ impl LarkPeople {
         }
     }
 
-    /// Any v2 event.
     pub(super) fn other(&self, kind: &str, event: Value) -> Event {
         Event {
             path: "events",

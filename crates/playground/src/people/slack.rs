@@ -11,7 +11,6 @@ use crate::fake_slack::{APP_ID, BOT_ID, FORM_HASH, SLACK_BOT, TEAM, Workspace};
 use crate::posted::Form;
 use crate::stage::PlayedFile;
 
-/// What a Slack workspace knows.
 #[derive(Clone, Debug)]
 pub(super) struct SlackPeople {
     pub(super) signing_secret: SecretString,
@@ -54,7 +53,6 @@ impl SlackPeople {
         }
     }
 
-    /// One inner event.
     pub(super) fn told(&self, event: Value) -> Event {
         Event {
             path: "events",
@@ -73,7 +71,6 @@ impl SlackPeople {
         })
     }
 
-    /// A message was changed to `text`.
     pub(super) fn edited(&self, user: &str, chat: &str, message: &str, text: &str) -> Event {
         let ts = self.workspace.stamp("", None, None);
         let version = |text: &str| json!({ "type": "message", "user": user, "ts": message, "text": text, "team": TEAM });
@@ -172,7 +169,6 @@ impl SlackPeople {
         }))
     }
 
-    /// A slash command.
     pub(super) fn command(&self, user: &str, chat: &str, text: &str) -> Event {
         Event {
             path: "commands",
@@ -200,7 +196,6 @@ impl SlackPeople {
         json!({ "id": user, "username": "somebody", "name": "somebody", "team_id": TEAM })
     }
 
-    /// Signs an event of `path`.
     pub(super) fn seal(&self, path: &str, body: &Value) -> Parcel {
         let (content_type, bytes) = match path {
             "events" => ("application/json", body.to_string()),

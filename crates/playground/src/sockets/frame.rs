@@ -12,7 +12,6 @@ pub(super) struct Frame {
     pub(super) service: i32,
     /// 0: control, 1: data.
     pub(super) method: i32,
-    /// Names and values, in order.
     pub(super) headers: Vec<(String, String)>,
     pub(super) payload_encoding: Option<String>,
     pub(super) payload_type: Option<String>,
@@ -27,7 +26,6 @@ impl Frame {
         Some(value)
     }
 
-    /// The frame as bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         write_number(&mut out, 1, self.seq_id);

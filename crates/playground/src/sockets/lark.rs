@@ -123,7 +123,6 @@ fn read_answer(payload: &[u8]) -> Option<Answer> {
     Some((code, data))
 }
 
-/// A control frame without a payload.
 fn control(kind: &str) -> Frame {
     Frame {
         service: SERVICE,

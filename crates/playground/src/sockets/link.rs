@@ -81,13 +81,11 @@ impl Link {
     }
 
     /// How many pings of the WebSocket protocol the gateway has answered. [`Link::send`] sends one.
-    #[must_use]
     pub fn pongs(&self) -> usize {
         self.0.pongs.load(Ordering::Relaxed)
     }
 
     /// How many events were not acknowledged yet when the gateway answered the last ping.
-    #[must_use]
     pub fn waited_at_pong(&self) -> usize {
         self.0.waited_at_pong.load(Ordering::Relaxed)
     }
@@ -144,7 +142,6 @@ pub(super) struct Line {
     fault: Option<SocketFault>,
 }
 
-/// The connection ends.
 struct Over;
 
 impl Line {
@@ -167,7 +164,6 @@ impl Line {
         }
     }
 
-    /// Serves the connection to its end.
     pub(super) async fn live(mut self) {
         let (sockets, link) = (self.sockets.clone(), self.link.clone());
         tokio::select! {

@@ -9,7 +9,6 @@ use crate::fake_slack::APP_ID;
 /// So many connections an app may have.
 const MOST: usize = 10;
 
-/// See above.
 #[derive(Debug)]
 pub(super) struct SlackWire;
 

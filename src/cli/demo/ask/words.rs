@@ -10,13 +10,14 @@ pub(super) struct Choice {
     pub(super) effect: Effect,
 }
 
-/// What a chosen letter does.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Sends this.
     Say(&'static str),
     /// Asks for words and sends them. `end` follows words without a question mark.
-    Write { question: &'static str, end: &'static str },
+    Write {
+        question: &'static str,
+        end: &'static str,
+    },
 }
 
 /// The question for an answer to one kind of card.

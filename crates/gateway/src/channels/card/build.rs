@@ -10,7 +10,6 @@ use crate::channels::wording::{
 };
 use countersign_agent::domain::{Absence, ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView, UndoneCount};
 
-/// Makes one card.
 pub(super) struct Builder<'a> {
     pub(super) words: CardWords<'a>,
     pub(super) caps: Caps,
@@ -88,7 +87,6 @@ impl Builder<'_> {
         }
     }
 
-    /// A label, and what follows it.
     pub(super) fn labelled(&self, key: &str, inside: Span) -> CardLine {
         vec![Span::Label(self.word(key)), inside]
     }

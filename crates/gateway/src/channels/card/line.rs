@@ -15,7 +15,6 @@ pub(in crate::channels) enum Span {
     Block(String),
     /// To be shown on one line in code type, where it cannot pass for words of ours. It holds no backtick.
     Code(String),
-    /// Names of tools.
     Tools(Vec<String>),
     /// Somebody's id.
     Person(String),

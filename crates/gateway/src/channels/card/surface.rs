@@ -25,7 +25,6 @@ impl CardWords<'_> {
     }
 }
 
-/// Where a card is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::channels) enum Surface {
     Lark,
@@ -139,7 +138,6 @@ impl Surface {
 pub(in crate::channels) struct Caps {
     /// Steps.
     pub(super) rows: usize,
-    /// Tool calls.
     pub(super) calls: usize,
     /// Characters of a one-line text.
     pub(super) line: usize,
@@ -154,7 +152,6 @@ pub(in crate::channels) struct Caps {
 }
 
 impl Caps {
-    /// Everything.
     pub(in crate::channels) const ALL: Self = Self {
         calls: usize::MAX,
         ..Self::of(usize::MAX, usize::MAX, usize::MAX, usize::MAX)

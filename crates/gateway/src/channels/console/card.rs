@@ -11,7 +11,6 @@ use countersign_agent::domain::{ActionStatus, ActionView, Locale, Outbound, Step
 use countersign_agent::template::Templates;
 
 /// `content` as the console draws it; none for what is no message. `name` gives people their names.
-#[must_use]
 pub fn card_page(templates: &Templates, locale: Locale, name: &dyn Fn(&str) -> String, content: &Outbound) -> Option<CardPage> {
     if let Outbound::Notice(notice) = content {
         return Some(CardPage {
@@ -35,7 +34,6 @@ fn words(templates: &Templates, locale: Locale) -> CardWords<'_> {
 }
 
 /// Plan steps as lines; `marks`: work may have begun.
-#[must_use]
 pub fn step_lines(templates: &Templates, locale: Locale, steps: &[StepView], marks: bool) -> Vec<StepLine> {
     let lines = steps.iter().enumerate().map(|(at, step)| {
         let mark = if step.unfinished { "unfinished" } else { mark(step.status) };
@@ -59,7 +57,6 @@ pub fn step_lines(templates: &Templates, locale: Locale, steps: &[StepView], mar
 }
 
 /// Tool calls as blocks without buttons, for the full record; arguments and outputs are as long as they are.
-#[must_use]
 pub fn call_blocks(templates: &Templates, locale: Locale, calls: &[ActionView]) -> Vec<PageBlock> {
     let words = words(templates, locale);
     let lines = calls.iter().enumerate();
@@ -69,7 +66,6 @@ pub fn call_blocks(templates: &Templates, locale: Locale, calls: &[ActionView]) 
 }
 
 /// Markdown as safe HTML.
-#[must_use]
 pub fn markdown_html(text: &str) -> String {
     markdown::html(text)
 }

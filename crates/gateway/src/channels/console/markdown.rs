@@ -8,7 +8,6 @@ use crate::channels::markdown::{Block, Item, StyledText, Table, parse};
 const MOST: usize = 64 << 10;
 
 /// `text` as HTML that may stand in a page as it is.
-#[must_use]
 pub(super) fn html(text: &str) -> String {
     let shown = &text[..text.floor_char_boundary(MOST)];
     let mut out = String::new();

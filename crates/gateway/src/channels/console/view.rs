@@ -13,15 +13,12 @@ pub struct CardPage {
     pub shape: &'static str,
     /// Colour of the header: `wait`, `good`, `bad`, `info` or `quiet`.
     pub tone: &'static str,
-    /// Header.
     pub title: String,
-    /// Beside the title.
     pub subtitle: String,
     /// How it stands, in a word.
     pub tag: String,
     /// What a notice says.
     pub text: String,
-    /// What it shows.
     pub blocks: Vec<PageBlock>,
     /// What it asks, while it waits.
     pub ask: Option<AskView>,
@@ -31,7 +28,6 @@ pub struct CardPage {
 
 impl CardPage {
     /// The gate that its buttons decide.
-    #[must_use]
     pub fn gate(&self) -> Option<&str> {
         let calls = self.blocks.iter().filter_map(|block| match block {
             PageBlock::Call(call) => call.ask.as_ref(),
@@ -60,7 +56,6 @@ impl CardPage {
     }
 }
 
-/// A part of a card.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum PageBlock {
@@ -76,30 +71,22 @@ pub enum PageBlock {
         /// Words of ours.
         html: String,
     },
-    /// A label and a line.
     Labelled {
-        /// Ours.
         label: String,
-        /// Foreign.
+        /// Words of others; the template escapes them.
         text: String,
     },
-    /// The numbered steps.
     Steps {
-        /// In order.
         items: Vec<StepLine>,
     },
-    /// A label and some lines.
     List {
-        /// Ours.
         label: String,
-        /// Foreign.
+        /// Words of others; the template escapes them.
         items: Vec<String>,
     },
-    /// A tool call.
     Call(Box<CallLine>),
 }
 
-/// A step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepLine {
     /// From 1.
@@ -108,7 +95,6 @@ pub struct StepLine {
     pub mark: &'static str,
     /// Its status in words, for those who hear the page.
     pub status: String,
-    /// What is to be done.
     pub content: String,
     /// What it is for, in a phrase of ours; empty if untold.
     pub intent: String,
@@ -136,7 +122,6 @@ pub struct CallLine {
     pub(super) ask: Option<CallAskView>,
 }
 
-/// The buttons of a row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CallAskView {
     pub(super) id: String,
@@ -174,13 +159,11 @@ pub(super) struct AlwaysView {
 /// The question before a button counts; all its words are ours, but for what it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SureView {
-    /// Title of the confirmation.
     pub title: String,
     /// What happens on "yes".
     pub text: String,
     /// The call or the steps that the question is about: foreign text.
     pub about: Option<String>,
-    /// Label of the button that confirms.
     pub yes: String,
     /// Label of the button that closes the confirmation.
     pub no: String,
@@ -212,10 +195,9 @@ pub(super) struct KeepView {
     pub(super) steps: Vec<BoxView>,
 }
 
-/// A box of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct BoxView {
     pub(super) id: String,
-    /// Foreign.
+    /// Words of others; the template escapes them.
     pub(super) line: String,
 }

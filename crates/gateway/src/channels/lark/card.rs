@@ -32,7 +32,6 @@ const CAPS: [Caps; 7] = [
 ];
 
 /// The card for `content`. Notices are said as a text message and reactions are marks: they have none.
-#[must_use]
 pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option<Value> {
     let words = CardWords {
         templates,
@@ -45,7 +44,6 @@ pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option
 
 /// The body of the HTTP answer to `card.action.trigger`: `notice` as toast, `shown` as the card that replaces the
 /// clicked one (`data` is an object here, not a string).
-#[must_use]
 pub fn click_response(templates: &Templates, locale: Locale, notice: &Notice, shown: Option<&Outbound>) -> Value {
     let mut body = json!({
         "toast": {"type": toast_color(notice), "content": clip(&notice_text(templates, locale, notice), 300)},

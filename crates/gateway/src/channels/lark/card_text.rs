@@ -150,7 +150,6 @@ fn piece(element: &Value) -> String {
     }
 }
 
-/// A value of a table.
 fn cell(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -32,9 +32,6 @@ struct Form<'a> {
 
 /// Reads what was pressed on message `card`. A value that is not ours is a click without a target, which the person
 /// is told about; only an id that cannot be ours is an error.
-///
-/// # Errors
-/// A reason for the log.
 pub(super) fn read_click(action: &CardAction<'_>, card: Option<String>) -> Result<Click, &'static str> {
     // The component's value comes back as it was sent: an object, or a string that may hold one.
     let raw = action.value.map_or("", RawValue::get);

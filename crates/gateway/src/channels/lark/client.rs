@@ -51,7 +51,6 @@ pub struct LarkClient {
 
 impl LarkClient {
     /// A client for the app of `secrets`. Nothing is asked over the network yet.
-    #[must_use]
     pub fn new(secrets: &LarkSecrets, templates: Arc<Templates>, http: reqwest::Client, clock: &Clock) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
@@ -251,7 +250,6 @@ impl LarkClient {
         Ok(json!({"msg_type": "text", "content": json!({"text": text}).to_string()}))
     }
 
-    /// One call of JSON.
     async fn send(&self, method: Method, url: &str, body: &Value) -> Result<Value, LarkFailure> {
         let request = || {
             let request = self.http.request(method.clone(), url);

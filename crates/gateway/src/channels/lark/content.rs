@@ -77,9 +77,6 @@ struct Element {
 }
 
 /// Reads `content` (itself JSON text) of a message of type `kind`. Only texts and posts are looked into.
-///
-/// # Errors
-/// A reason for the log.
 pub(super) fn read_content(kind: &str, content: Option<&str>) -> Result<Content, &'static str> {
     // A text within the text of the event, with escapes of its own.
     let content = content.map(whole_characters);

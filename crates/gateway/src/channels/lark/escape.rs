@@ -158,7 +158,6 @@ pub(super) fn person(id: &str) -> String {
     card_mention(id).unwrap_or_else(|| inline(id))
 }
 
-/// Can `id` be a Lark user?
 pub(super) fn is_user(id: &str) -> bool {
     (id.starts_with("ou_") || id.starts_with("on_"))
         && (4..=128).contains(&id.len())

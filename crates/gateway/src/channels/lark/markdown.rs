@@ -11,7 +11,6 @@ const MAX_COLUMNS: usize = 12;
 /// Zero-width space: parts our marks from punctuation and from each other, where a reader would else see stars.
 const GAP: char = '\u{200b}';
 
-/// `text` for a card.
 pub(super) fn markdown(text: &str) -> String {
     let mut writer = Writer { tables: MAX_TABLES };
     let out = writer.lines(&parse(text), true).join("\n");

@@ -43,7 +43,6 @@ const TOO_MANY: i64 = 1_000_040_350;
 /// The pause before the next try then.
 const TOO_MANY_PAUSE: Duration = Duration::from_secs(120);
 
-/// Opens connections of one Lark app.
 pub struct LarkSockets {
     base_url: String,
     app_id: String,
@@ -61,7 +60,6 @@ impl fmt::Debug for LarkSockets {
 
 impl LarkSockets {
     /// For the app of `secrets`. `hook` reads its events, `http` makes calls, `dialer` opens the connections.
-    #[must_use]
     pub fn new(secrets: &LarkSecrets, hook: Arc<LarkHook>, http: reqwest::Client, dialer: Dialer) -> Self {
         Self {
             base_url: secrets.base_url.clone(),

@@ -62,7 +62,6 @@ impl fmt::Debug for LarkHook {
 impl LarkHook {
     /// For the app of `secrets`. With an Encrypt Key, events must be encrypted and signed; without one, the
     /// verification token is the only check.
-    #[must_use]
     pub fn new(secrets: &LarkSecrets) -> Self {
         Self {
             app_id: secrets.app_id.clone(),
@@ -74,7 +73,6 @@ impl LarkHook {
 
     /// The longest body without signature headers that can be one of the platform's requests, when these headers have none and the
     /// app has an Encrypt Key.
-    #[must_use]
     pub fn unsigned_limit(&self, headers: &HeaderMap) -> Option<usize> {
         (self.key.is_some() && !has_signature(headers)).then_some(MAX_UNSIGNED)
     }
@@ -234,7 +232,6 @@ fn open(key: &Key, body: &[u8]) -> Result<Vec<u8>, Refusal> {
     key.decrypt(&encrypted(body)?).map_err(|_| Refusal::Bad("not decryptable"))
 }
 
-/// What stands in `encrypt`.
 fn encrypted(body: &[u8]) -> Result<String, Refusal> {
     let text = strict_text(body)?;
     let envelope: Envelope<'_> = object(&text).ok_or(Refusal::Bad("not a Lark envelope"))?;

@@ -5,7 +5,6 @@ use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEn
 use super::prepare::{prepared, restored};
 use super::{Block, Item, MAX_DEPTH, Style, StyledText, Table, links};
 
-/// Reads `markdown`.
 pub(in crate::channels) fn parse(markdown: &str) -> Vec<Block> {
     let text = prepared(markdown);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;

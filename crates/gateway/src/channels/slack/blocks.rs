@@ -63,7 +63,6 @@ impl SlackMessage {
 /// The blocks that a message may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockSet {
-    /// All that we use.
     All,
     /// Without those that not every workspace takes: a plan's tasks and the thumbs under an answer.
     Common,
@@ -73,7 +72,6 @@ pub enum BlockSet {
 
 impl SlackMessage {
     /// Has it a block that not every workspace takes?
-    #[must_use]
     pub fn has_uncommon_blocks(&self) -> bool {
         self.blocks.iter().any(|block| UNCOMMON.iter().any(|name| block["type"] == *name))
     }
@@ -83,7 +81,6 @@ impl SlackMessage {
 const UNCOMMON: [&str; 2] = ["plan", "context_actions"];
 
 /// `content` for Slack; none for a reaction.
-#[must_use]
 pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound, set: BlockSet) -> Option<SlackMessage> {
     if matches!(content, Outbound::Reaction(_)) {
         return None;
@@ -207,7 +204,6 @@ impl Encoder<'_> {
     }
 }
 
-/// A tool call, and its buttons.
 fn call_blocks(call: &Call<'_>) -> Vec<Value> {
     let number = call.number;
     let mut lines = vec![vec![

@@ -61,7 +61,6 @@ pub struct SlackClient {
 impl SlackClient {
     /// A client for the app of `secrets`. Nothing is asked over the network yet. `http` must not follow redirects:
     /// the token would go with them.
-    #[must_use]
     pub fn new(secrets: &SlackSecrets, templates: Arc<Templates>, http: reqwest::Client, clock: &Clock) -> Self {
         Self {
             base_url: secrets.base_url.clone(),
@@ -90,9 +89,6 @@ impl SlackClient {
     }
 
     /// Opens a form for the one whose click made `trigger_id`, within three seconds of it.
-    ///
-    /// # Errors
-    /// See [`DeliveryError`].
     pub async fn open_form(&self, trigger_id: &str, view: &Value) -> Result<(), DeliveryError> {
         let body = json!({"trigger_id": trigger_id, "view": view});
         self.call(Method::OpenView, &body).await?;
@@ -186,7 +182,6 @@ impl SlackClient {
         }
     }
 
-    /// Replaces a message of ours.
     async fn update(&self, delivery: &Delivery, message_id: &str, content: &Outbound) -> Result<Receipt, DeliveryError> {
         if !is_ts(message_id) {
             return Err(DeliveryError::Gone(String::from("no message to update")));
@@ -245,7 +240,6 @@ impl SlackClient {
         }
     }
 
-    /// Takes our mark `name` away.
     async fn unreact(&self, chat: &str, message_id: &str, name: &str) -> Result<Receipt, DeliveryError> {
         let body = json!({"channel": chat, "timestamp": message_id, "name": name});
         match self.paced(Method::Unreact, chat, &body, BatchSizes::MAX_WAIT).await {
@@ -347,7 +341,6 @@ impl SlackClient {
         Some(mrkdwn(&self.templates.say(delivery.locale, "foot.lost_thread", values)))
     }
 
-    /// One call at its pace.
     async fn paced(&self, method: Method, chat: &str, body: &Value, at_most: Duration) -> Result<Value, SlackFailure> {
         self.limiter
             .wait(method.rates(chat), at_most)

@@ -71,7 +71,6 @@ impl Origin {
     }
 }
 
-/// A conversation of ours.
 pub(super) fn place(team: String, chat: String, thread: String) -> Conversation {
     Conversation {
         channel: ChannelKind::Slack,

@@ -7,14 +7,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Names and values, decoded.
 pub(super) struct Fields(Vec<(String, String)>);
 
 impl Fields {
     /// Reads an `application/x-www-form-urlencoded` body.
-    ///
-    /// # Errors
-    /// A reason for the log.
     pub(super) fn parse(body: &[u8]) -> Result<Self, &'static str> {
         let mut fields = Vec::new();
         for pair in body.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
@@ -31,9 +27,6 @@ impl Fields {
     }
 
     /// The strings of a JSON object, which is what Socket Mode makes of a form.
-    ///
-    /// # Errors
-    /// A reason for the log.
     pub(super) fn of_object(text: &str) -> Result<Self, &'static str> {
         let members: BTreeMap<String, Value> = serde_json::from_str(text).map_err(|_| "not an object")?;
         let string = |(name, value)| match value {

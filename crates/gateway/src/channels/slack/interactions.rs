@@ -269,7 +269,6 @@ pub(super) fn read_command(mut fields: Fields, signed_at: Millis) -> Result<Slac
 /// What the form carries in `private_metadata`, since a submission names neither chat nor card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FormContext {
-    /// The gate.
     pub review_id: String,
     /// Chat of the card. Empty: the form was opened on the Home tab.
     pub chat: String,
@@ -278,7 +277,6 @@ pub struct FormContext {
 }
 
 /// The view for `views.open`.
-#[must_use]
 pub fn revise_form(templates: &Templates, locale: Locale, context: &FormContext) -> Value {
     let plain = |key: &str, max: usize| {
         let words = templates.say(locale, key, json!({}));
@@ -312,7 +310,6 @@ pub fn revise_form(templates: &Templates, locale: Locale, context: &FormContext)
 }
 
 /// The answer to a submission that was not taken: the form stays open with its words and says why.
-#[must_use]
 pub fn form_errors(templates: &Templates, locale: Locale, notice: &Notice) -> Value {
     let words = escape::inert(&notice_text(templates, locale, notice));
     json!({"response_action": "errors", "errors": {"feedback": clip(&words, 2000)}})

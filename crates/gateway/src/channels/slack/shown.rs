@@ -140,7 +140,6 @@ fn text_object(object: &Value) -> String {
     }
 }
 
-/// A cell of a table.
 fn cell(cell: &Value) -> String {
     match cell["type"].as_str() {
         Some("rich_text") => items(&cell["elements"]).map(|part| rich(part, 0)).collect(),

@@ -30,7 +30,6 @@ const LIVENESS: Liveness = Liveness {
     within: Duration::from_secs(20),
 };
 
-/// Opens connections of one Slack app.
 #[derive(Debug)]
 pub struct SlackSockets {
     base_url: String,
@@ -41,7 +40,6 @@ pub struct SlackSockets {
 
 impl SlackSockets {
     /// For the app of `secrets`. `http` makes calls; `dialer` opens the connections.
-    #[must_use]
     pub fn new(secrets: &SlackSecrets, http: reqwest::Client, dialer: Dialer) -> Self {
         Self {
             base_url: secrets.base_url.clone(),

@@ -22,7 +22,6 @@ pub(super) struct SlackText {
 }
 
 impl SlackText {
-    /// Reads a text with Slack's markup.
     pub(super) fn parse(markup: &str) -> Self {
         let mut words = Self::default();
         words.scan(markup);
@@ -46,7 +45,6 @@ impl SlackText {
         !self.spoken && self.content.mentions.is_empty() && !self.content.attachment_only
     }
 
-    /// The message in our words.
     pub(super) fn into_message(self, message_id: Option<String>, chat_type: ChatType, replies_to: Vec<String>) -> InboundMessage {
         self.content.into_message(message_id, chat_type, replies_to)
     }

@@ -28,7 +28,6 @@ pub struct SlackHook {
 
 impl SlackHook {
     /// For the app of `secrets`; the previous signing secret is good too while one is set. A blank one never is.
-    #[must_use]
     pub fn new(secrets: &SlackSecrets) -> Self {
         let all = std::iter::once(&secrets.signing_secret).chain(&secrets.previous_signing_secret);
         Self {
@@ -37,7 +36,6 @@ impl SlackHook {
     }
 
     /// The longest body without signature headers that can be one of the platform's requests, when these headers have none.
-    #[must_use]
     pub fn unsigned_limit(&self, headers: &HeaderMap) -> Option<usize> {
         (!headers.contains_key(SIGNATURE)).then_some(MAX_PROBE)
     }

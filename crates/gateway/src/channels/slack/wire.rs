@@ -233,7 +233,6 @@ pub(super) struct MessageState<'a> {
     pub(super) values: HashMap<String, HashMap<String, &'a RawValue>>,
 }
 
-/// Checkboxes.
 #[derive(Deserialize)]
 pub(super) struct Boxes {
     pub(super) selected_options: Vec<Object<Choice>>,

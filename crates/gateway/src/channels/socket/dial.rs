@@ -29,15 +29,9 @@ pub(in crate::channels) enum DialError {
     Unreachable(&'static str),
     /// The answer is another one than 101.
     #[error("the upgrade was refused: HTTP {}", .status.as_u16())]
-    Refused {
-        /// Of the answer.
-        status: StatusCode,
-        /// Of the answer.
-        headers: HeaderMap,
-    },
+    Refused { status: StatusCode, headers: HeaderMap },
 }
 
-/// Opens WebSockets.
 #[derive(Clone, Debug)]
 pub struct Dialer {
     /// Reaches other machines. It speaks HTTP/1.1 only: an upgrade of HTTP/2 is another thing.
@@ -47,7 +41,6 @@ pub struct Dialer {
 }
 
 impl Dialer {
-    /// Connects to `address`.
     pub(in crate::channels) async fn dial(&self, address: &str) -> Result<WebSocketStream<Upgraded>, DialError> {
         tokio::time::timeout(DIAL_TIMEOUT, self.upgrade(address))
             .await
@@ -99,7 +92,6 @@ fn web_address(address: &str) -> Result<(Url, bool), DialError> {
 }
 
 /// Is the host of `url` this machine itself?
-#[must_use]
 pub fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())

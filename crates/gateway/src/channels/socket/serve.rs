@@ -35,10 +35,8 @@ const CLOSE_AFTER: Duration = Duration::from_secs(30);
 /// How long the peer may take to say goodbye, too.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// We were asked to stop.
     Stopped,
     /// The platform ended it in the planned way; the next one is open or may be opened at once.
     Recycled,
@@ -52,7 +50,6 @@ pub enum Ending {
 
 impl Ending {
     /// A word for metrics.
-    #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Stopped => "stopped",
@@ -64,7 +61,6 @@ impl Ending {
     }
 
     /// In words, for people.
-    #[must_use]
     pub fn why(&self) -> &str {
         match self {
             Self::Stopped => "it was closed",
@@ -205,7 +201,6 @@ async fn at(when: Option<Instant>) {
     }
 }
 
-/// A connection that is being served.
 struct OpenConnection<S> {
     stream: WebSocketStream<S>,
     protocol: Box<dyn SocketProtocol>,

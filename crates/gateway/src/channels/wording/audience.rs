@@ -50,7 +50,6 @@ impl<'a> Audience<'a> {
         }
     }
 
-    /// Of one call.
     pub(in crate::channels) fn call(card: &'a ApprovalCard, row: &'a ActionView) -> Self {
         Self {
             deciders: row.deciders(&card.approvers, &card.requester),
@@ -79,7 +78,6 @@ impl<'a> Audience<'a> {
         (!people.is_empty() && *people != [self.requester]).then_some(people)
     }
 
-    /// May nobody approve?
     pub(in crate::channels) fn nobody(&self) -> bool {
         self.deciders.is_nobody()
     }

@@ -34,7 +34,6 @@ pub(in crate::gateway) async fn one(
     Ok(Json(view(&gateway, &find(&gateway, &ActionId::new(id)).await?)))
 }
 
-/// Body of a decision.
 #[derive(Debug, Deserialize)]
 pub(in crate::gateway) struct DecisionBody {
     decision: String,

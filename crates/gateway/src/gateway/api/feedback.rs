@@ -10,7 +10,6 @@ use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::{FeedbackRow, ListQuery};
 
-/// Query of the list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::gateway) struct FeedbackParams {

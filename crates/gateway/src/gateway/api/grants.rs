@@ -12,7 +12,6 @@ use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::ListQuery;
 
-/// Query of the list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::gateway) struct GrantParams {

@@ -13,7 +13,6 @@ use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 use crate::store::ChatEntry;
 
-/// Body of a message.
 #[derive(Debug, Deserialize)]
 pub(in crate::gateway) struct NewMessage {
     chat_id: String,
@@ -106,7 +105,6 @@ pub(in crate::gateway) async fn accept(gateway: &Gateway, message: NewMessage) -
     Ok(event_id)
 }
 
-/// Query of what was said.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::gateway) struct SaidParams {

@@ -9,7 +9,6 @@ use super::{Params, cursor, limit, next, views};
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;
 
-/// Query of the list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::gateway) struct QueueParams {

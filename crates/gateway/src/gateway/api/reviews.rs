@@ -39,7 +39,6 @@ pub(in crate::gateway) async fn one(
     Ok(Json(view(&gateway, &mut session, &record).await?))
 }
 
-/// Body of a decision.
 #[derive(Debug, Deserialize)]
 pub(in crate::gateway) struct DecisionBody {
     decision: String,

@@ -33,7 +33,6 @@ pub(in crate::gateway) async fn list(
     Ok(Json(json!({ "items": items, "next": null })))
 }
 
-/// Body of a confirmation.
 #[derive(Debug, Deserialize)]
 pub(in crate::gateway) struct Confirmation {
     confirmation: String,

@@ -63,7 +63,6 @@ impl Default for Sockets {
 }
 
 impl Sockets {
-    /// How many there are.
     pub(in crate::gateway) fn open(&self) -> u32 {
         MAX_SOCKETS.saturating_sub(u32::try_from(self.places.available_permits()).unwrap_or(MAX_SOCKETS))
     }
@@ -103,7 +102,6 @@ pub(in crate::gateway) async fn connect(
         }))
 }
 
-/// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Gone,
@@ -140,7 +138,6 @@ impl From<StoreError> for End {
     }
 }
 
-/// One reader.
 struct Reader {
     gateway: Gateway,
     outgoing: SplitSink<WebSocket, Message>,

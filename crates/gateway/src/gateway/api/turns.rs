@@ -17,7 +17,6 @@ use crate::store::{ListQuery, Read, TurnRow};
 /// Programs that were written for earlier versions may ask for `queued` turns; there are none any more.
 const STATUSES: &[&str] = &["queued", "running", "paused", "completed", "failed", "cancelled"];
 
-/// Query of the list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::gateway) struct TurnParams {
@@ -87,7 +86,6 @@ pub(in crate::gateway) async fn messages(
     Ok(Json(json!({ "items": items, "next": null })))
 }
 
-/// Query of the timeline.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::gateway) struct EventParams {

@@ -48,7 +48,6 @@ impl Default for Readers {
     }
 }
 
-/// Which page waits for news.
 #[derive(Debug, Deserialize)]
 pub(super) struct LiveParams {
     chat: Option<String>,

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use super::{login, see};
 use crate::gateway::state::Gateway;
 
-/// Keeps what the reader chose.
 const COOKIE: &str = "countersign_locale";
 /// A year, in seconds.
 const AGE: u64 = 365 * 24 * 60 * 60;

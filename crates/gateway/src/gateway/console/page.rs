@@ -33,7 +33,6 @@ const PARTS: [(&str, &str); 4] = [
     ("part-status", "status.html"),
 ];
 
-/// Which page is asked for.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct PageParams {
     chat: Option<String>,
@@ -63,7 +62,6 @@ pub(super) struct RefusedEdit {
     pub(super) why: String,
 }
 
-/// The answer to a press.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Toast {
     /// `good` or `bad`.
@@ -71,7 +69,6 @@ pub(super) struct Toast {
     pub(super) text: String,
 }
 
-/// A part as rendered.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) name: &'static str,
@@ -124,7 +121,6 @@ impl Scene {
         card_page(&self.gateway.templates, self.language.locale, &name, content)
     }
 
-    /// Values that several templates use.
     pub(super) fn frame(&self) -> Value {
         let profile = self
             .live
@@ -155,7 +151,6 @@ impl Scene {
         Ok(values)
     }
 
-    /// The parts as they are now.
     pub(super) async fn parts(&self) -> Result<Vec<Part>, ApiError> {
         Ok(self.render(&self.values().await?))
     }
@@ -224,7 +219,6 @@ impl Scene {
         Ok(chats)
     }
 
-    /// Where this page is.
     pub(super) fn path(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         if let Some(turn) = &self.record {
@@ -235,7 +229,6 @@ impl Scene {
         format!("/console/?{}", query.finish())
     }
 
-    /// The whole page.
     pub(super) async fn page(&self, toast: Option<Toast>) -> Result<Html<String>, ApiError> {
         let mut values = self.values().await?;
         let have = have(&self.render(&values));

@@ -14,12 +14,9 @@ const CAST: [&str; 3] = ["lin", "zhao", "chen"];
 /// More listed approvers than these are not offered.
 const MOST: usize = 6;
 
-/// Somebody on the page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Person {
-    /// User id.
     pub(super) id: String,
-    /// For people.
     pub(super) name: String,
     /// In the circle.
     pub(super) initial: String,
@@ -54,7 +51,6 @@ impl People {
     }
 }
 
-/// The person with this id.
 pub(super) fn person(templates: &Templates, locale: Locale, id: &str) -> Person {
     let name = if CAST.contains(&id) {
         templates.say(locale, &format!("console.persona.{id}"), json!({}))

@@ -14,7 +14,6 @@ use crate::store::{ChatEntry, ListQuery, Read};
 /// Newest messages on the page; the API has the others.
 const SHOWN: i64 = 60;
 
-/// A message.
 #[derive(Debug, Serialize)]
 struct Item {
     id: String,

@@ -21,7 +21,6 @@ const EVENTS: i64 = 16;
 /// Characters of a title.
 const TITLE: usize = 140;
 
-/// A gate that waits.
 #[derive(Debug, Serialize)]
 struct Waiting {
     id: String,
@@ -48,7 +47,6 @@ struct All {
     sure: Option<SureView>,
 }
 
-/// A task.
 #[derive(Debug, Serialize)]
 pub(super) struct Task {
     id: String,

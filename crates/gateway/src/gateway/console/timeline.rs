@@ -8,7 +8,6 @@ use super::page::Scene;
 use super::talk::clock;
 use crate::store::EventRow;
 
-/// A line of the timeline.
 #[derive(Debug, Serialize)]
 pub(super) struct Entry {
     at: String,

@@ -13,12 +13,10 @@ const TIME: Duration = Duration::from_secs(30);
 /// How long the picture after a press waits for the platform's rates. That after a look gives way before.
 const PRESS_WAITS: Duration = Duration::from_secs(10);
 
-/// Whose Home tab it is.
 #[derive(Clone, Debug)]
 pub(super) struct Viewer {
     /// The workspace; it names no chat.
     pub(super) place: Conversation,
-    /// The person.
     pub(super) user: String,
     /// Workspaces that are named beside them.
     pub(super) teams: Vec<String>,

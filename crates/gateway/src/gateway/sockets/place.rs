@@ -17,7 +17,6 @@ const FREEING: Duration = Duration::from_secs(1);
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// A place of ours.
 pub(super) struct Place {
     gateway: Gateway,
     place: SocketPlace,

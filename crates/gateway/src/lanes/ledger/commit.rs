@@ -109,7 +109,6 @@ fn log_state(row: &TurnRow, state: &TurnState, opened: Option<GateKind>) {
     info!("task {} of {} in {}: {is}", row.id, row.user, row.conversation.chat);
 }
 
-/// The next event of the turn.
 pub(super) fn next_event(row: &mut TurnRow, iteration: u64, event: Event, summary: String, now: Millis) -> EventRow {
     row.events += 1;
     debug!(seq = row.events, summary, "event");

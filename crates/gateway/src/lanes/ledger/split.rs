@@ -12,7 +12,6 @@ const MAX_PARTS: usize = 20;
 /// Longest table head that every part repeats.
 const MAX_HEAD: usize = 400;
 
-/// What becomes of one text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Split {
     /// In order; at least one, which is empty only when the text is.
@@ -39,7 +38,6 @@ pub(super) fn split(text: &str) -> Split {
     Split { parts, cut }
 }
 
-/// Where a text may be cut.
 #[derive(Clone, Debug, Default)]
 struct BreakPoint {
     /// Byte offset.

@@ -61,7 +61,6 @@ impl LarkFailure {
         self
     }
 
-    /// The token was not accepted.
     pub(super) fn token_refused(&self) -> bool {
         TOKEN.contains(&self.code) || self.status == Some(StatusCode::UNAUTHORIZED)
     }

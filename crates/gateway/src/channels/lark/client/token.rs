@@ -26,7 +26,6 @@ pub(super) struct Tokens {
     token: Mutex<Option<Token>>,
 }
 
-/// A token and its time.
 #[derive(Debug)]
 struct Token {
     value: SecretString,

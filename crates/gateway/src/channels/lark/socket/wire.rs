@@ -55,12 +55,10 @@ impl Frame {
         }
     }
 
-    /// Reads a message.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         Self::decode(bytes).ok()
     }
 
-    /// The message that is sent.
     pub(super) fn write(&self) -> SocketFrame {
         SocketFrame::Binary(self.encode_to_vec())
     }

@@ -27,29 +27,24 @@ pub struct HomePage<'a> {
     pub notice: Option<&'a str>,
     /// What waits for them, in this order.
     pub cards: Vec<HomeCard<'a>>,
-    /// Their own tasks.
     pub tasks: Vec<HomeTask<'a>>,
     /// There may be more that waits for them.
     pub more: bool,
 }
 
-/// A card that waits.
 #[derive(Clone, Copy, Debug)]
 pub struct HomeCard<'a> {
-    /// The chat that it is in.
     pub chat: &'a str,
     /// The language of that chat.
     pub locale: Locale,
     /// What it is about, in a line; foreign.
     pub goal: &'a str,
-    /// The card as it stands.
     pub card: &'a Outbound,
 }
 
 /// A task that is under way, that waits its turn, or that ended lately.
 #[derive(Clone, Copy, Debug)]
 pub struct HomeTask<'a> {
-    /// The chat that it is in.
     pub chat: &'a str,
     /// What it is about, in a line; foreign.
     pub goal: &'a str,
@@ -60,7 +55,6 @@ pub struct HomeTask<'a> {
 }
 
 /// The view for `views.publish`. A card has its buttons only where it fits whole: an OK must not cover more than is shown.
-#[must_use]
 pub fn home_view(templates: &Templates, locale: Locale, page: &HomePage<'_>) -> Value {
     let words = |key: &str, values: Value| templates.say(locale, key, values);
     let word = |key: &str| words(key, json!({}));

@@ -30,7 +30,6 @@ pub(super) fn context(name: &str, mrkdwn: &str) -> Value {
     json!({"type": "context", "block_id": name, "elements": [{"type": "mrkdwn", "text": mrkdwn}]})
 }
 
-/// A block of rich text.
 pub(super) fn rich(name: &str, elements: Vec<Value>) -> Value {
     json!({"type": "rich_text", "block_id": name, "elements": elements})
 }
@@ -143,7 +142,6 @@ pub(super) fn feedback(turn: &TurnId, FeedbackButtons { up, down }: &FeedbackBut
     json!({"type": "context_actions", "block_id": "feedback", "elements": [pair]})
 }
 
-/// A plan with its tasks.
 pub(super) fn plan(title: &str, tasks: Vec<Value>) -> Value {
     json!({"type": "plan", "block_id": "steps", "title": title, "tasks": tasks})
 }

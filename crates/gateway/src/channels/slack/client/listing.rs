@@ -22,7 +22,6 @@ const THREAD_PAGES: usize = 3;
 /// Looks for the end of a longer thread.
 const THREAD_LOOKS: usize = 6;
 
-/// One look at what was said.
 pub(super) struct Listing<'a> {
     pub(super) client: &'a SlackClient,
     pub(super) look: &'a ChatLook<'a>,
@@ -45,7 +44,6 @@ impl Listing<'_> {
         })
     }
 
-    /// What is given of a list.
     fn given(&self, listed: &[Value]) -> ChatPage {
         let mut page = ChatPage::default();
         for message in listed {

@@ -5,50 +5,30 @@ use std::time::Duration;
 use crate::channels::BatchSizes;
 use crate::channels::rates::{Rate, Rates};
 
-/// One method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// `chat.postMessage`.
     Post,
-    /// `chat.update`.
     Update,
-    /// `chat.postEphemeral`.
     Whisper,
-    /// `reactions.add`.
     React,
-    /// `reactions.remove`.
     Unreact,
-    /// `conversations.replies`.
     Replies,
-    /// `conversations.history`.
     History,
     /// `conversations.replies`, for what was said before a request.
     ReadThread,
     /// `conversations.history`, likewise.
     ReadChannel,
-    /// `users.info`.
     Person,
-    /// `views.open`.
     OpenView,
-    /// `views.publish`.
     PublishView,
-    /// `conversations.open`.
     OpenDirect,
-    /// `auth.test`.
     Identity,
-    /// `usergroups.users.list`.
     GroupMembers,
-    /// `apps.connections.open`.
     OpenSocket,
-    /// `files.getUploadURLExternal`.
     UploadUrl,
-    /// `files.completeUploadExternal`.
     CompleteUpload,
-    /// `files.info`.
     FileInfo,
-    /// `agents.sessions.setStatus`.
     SetSession,
-    /// `assistant.threads.setSuggestedPrompts`.
     SetPrompts,
 }
 
@@ -105,7 +85,6 @@ const fn tier(every_ms: u64, burst: u32) -> Rate {
 }
 
 impl Method {
-    /// Its name on the wire.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Post => "chat.postMessage",

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use countersign_agent::domain::Millis;
 
-/// Type of our metadata.
 const EVENT_TYPE: &str = "countersign_outbox";
 
 /// What a post carries to be found by.

@@ -17,7 +17,6 @@ pub(super) enum Feature {
     Blocks,
     /// The status of a task beside the chat.
     Sessions,
-    /// Suggested prompts.
     Prompts,
 }
 

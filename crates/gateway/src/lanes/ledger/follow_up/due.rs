@@ -13,7 +13,6 @@ pub(super) enum Due {
     Reminder,
     /// Other people are asked.
     Escalation,
-    /// Its time is over.
     Expiry,
 }
 
