@@ -1,5 +1,7 @@
 //! The command line. Results go to stdout, logs and problems to stderr; exit 0 = done, 1 = failed, 2 = bad usage.
 
+mod output;
+mod load;
 mod database;
 mod check;
 #[cfg(feature = "demo")]
@@ -11,14 +13,15 @@ mod rules;
 mod send;
 mod serve;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use countersign_gateway::config::{self, Loaded, Source};
 use countersign_gateway::store::AuditHead;
 use rustix::process::{Resource, Rlimit, setrlimit};
+
+use load::{load, source};
+use output::{failed, problem, result};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -277,50 +280,4 @@ async fn command(cli: Cli) -> anyhow::Result<ExitCode> {
             Err(code) => Ok(code),
         },
     }
-}
-
-/// The configuration of this process: the file and the environment.
-fn source(file: Option<PathBuf>) -> Source {
-    Source::new(file, config::environment())
-}
-
-/// Loads the configuration, or prints every problem and gives the exit code.
-fn load(file: Option<PathBuf>) -> Result<Loaded, ExitCode> {
-    loaded(&source(file))
-}
-
-/// Loads the configuration from a source that the caller keeps.
-fn loaded(source: &Source) -> Result<Loaded, ExitCode> {
-    match source.load() {
-        Ok(loaded) => {
-            for warning in &loaded.warnings {
-                problem(warning);
-            }
-            Ok(loaded)
-        }
-        Err(problems) => {
-            for found in problems {
-                problem(&found.to_string());
-            }
-            Err(ExitCode::FAILURE)
-        }
-    }
-}
-
-fn failed(message: &str) -> ExitCode {
-    problem(&format!("error: {message}"));
-    ExitCode::FAILURE
-}
-
-/// One line to stderr.
-fn problem(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// One line to stdout. A closed pipe ends the program quietly, as for any other tool.
-fn result(line: &str) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()?;
-    Ok(())
 }

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use countersign_gateway::config::{self, Loaded};
 
-use super::{problem, result};
+use super::output::{problem, result};
 
 /// Every problem of the configuration and of the templates to stderr, or what it comes to when there is none; the effective YAML to stdout. `online`: also what
 /// the configuration points to, a line each.

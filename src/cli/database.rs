@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use countersign_gateway::config::Loaded;
 use countersign_gateway::store::{AuditCheck, AuditHead, Ledger};
 
-use super::{problem, result};
+use super::output::{problem, result};
 
 /// Brings the database to the current schema.
 pub(super) async fn migrate(loaded: Loaded) -> anyhow::Result<ExitCode> {

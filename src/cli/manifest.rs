@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use reqwest::Url;
 
-use super::result;
+use super::output::result;
 
 /// Events, callbacks and permissions of a Lark app, in both languages. `PUBLIC_URL` and the words in braces as in [`slack_app::MANIFEST`].
 const LARK: &str = include_str!("manifest/lark.txt");

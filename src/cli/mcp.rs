@@ -12,7 +12,7 @@ use reqwest::{Method, StatusCode, Url};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use super::{failed, result};
+use super::output::{failed, result};
 
 /// Prints every server; what waits in full, for this is what is confirmed. `all`: also the tools that are confirmed.
 pub(super) async fn list(loaded: &Loaded, url: Option<String>, all: bool) -> anyhow::Result<ExitCode> {

@@ -8,7 +8,7 @@ use countersign_gateway::config::{EventDelivery, LarkSecrets, Loaded, SlackSecre
 use countersign_playground::{LarkApp, SlackApp, Tenant, Words};
 use secrecy::ExposeSecret;
 
-use super::{failed, result};
+use super::output::{failed, result};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SendChannel {

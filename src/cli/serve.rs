@@ -11,7 +11,8 @@ use countersign_gateway::telemetry;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{loaded, result};
+use super::load::loaded;
+use super::output::result;
 
 /// Runs until SIGINT or SIGTERM; a second signal ends the process at once. SIGHUP has the configuration read again. `greeting` is printed after the
 /// ready line.

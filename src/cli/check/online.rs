@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::verdict::Verdict;
 use super::{clock, mcp, model, slack};
-use crate::cli::{problem, result};
+use crate::cli::output::{problem, result};
 
 /// For one trial, all its requests together.
 const LIMIT: Duration = Duration::from_secs(10);

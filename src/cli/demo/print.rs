@@ -105,7 +105,7 @@ fn plain(rows: &[String]) -> String {
 }
 
 fn line(text: &str) -> anyhow::Result<()> {
-    crate::cli::result(text)
+    crate::cli::output::result(text)
 }
 
 /// The demo model; every request is counted and, as JSON, printed.

@@ -13,11 +13,12 @@ use countersign_playground::{Snapshot, Words};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::args::DemoArgs;
 use super::ask::{Answer, Reader};
+use super::folder::Folder;
 use super::limit::TimeLimit;
 use super::print::{Printer, PrintingModel};
 use super::scene::Scene;
-use super::{DemoArgs, Folder};
 
 /// The whole show must not take longer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use countersign_agent::model::{ModelLive, Provider};
 use countersign_agent::tools::McpReach;
 use secrecy::ExposeSecret;
 
-use super::Boot;
+use super::boot::Boot;
 use super::delivery::{EventDelivery, SECRETS, Secret};
 use super::live::Live;
 use super::problem::Report;

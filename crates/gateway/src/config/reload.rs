@@ -4,8 +4,10 @@ use std::path::Path;
 
 use super::delivery::{EventDelivery, SECRETS, Secret};
 use super::key::Reload;
+use super::live::Live;
+use super::loaded::Loaded;
+use super::source::Source;
 use super::values::Values;
-use super::{Live, Loaded, Source};
 
 /// What one look at the configuration found; see [`Reloader::decide`].
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::Live;
+use super::live::Live;
 
 /// How the configuration file stands to what runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::loaded::{Loaded, layered};
 use super::problem::{Problem, Report};
-use super::{DEFAULT_FILE, Loaded, env, file, layered};
+use super::{env, file};
+
+/// Looked for in the working directory when no file is named.
+const DEFAULT_FILE: &str = "config.yaml";
 
 /// The file and the environment of this process. The environment is the one of the start: it cannot change from outside.
 #[derive(Clone)]
@@ -40,6 +44,15 @@ impl Source {
         let secrets = env::secret_files(&self.env);
         layered(file, env, &self.file, &secrets, report)
     }
+}
+
+/// Loads the configuration: defaults, then the file (`named`, or `config.yaml` in the working directory if it
+/// exists), then `env` (see [`super::environment`]).
+///
+/// # Errors
+/// Every [`Problem`] of every layer, in the order file, environment, rules between keys.
+pub fn load(named: Option<&Path>, env: impl Iterator<Item = (String, String)>) -> Result<Loaded, Vec<Problem>> {
+    Source::new(named.map(Path::to_owned), env).load()
 }
 
 /// Without the environment: there are secrets in it.

@@ -3,9 +3,10 @@
 use countersign_agent::model::Provider;
 use secrecy::{ExposeSecret, SecretString};
 
+use super::boot::{Boot, Coordination};
+use super::delivery::EventDelivery;
 use super::live::Live;
 use super::secret::without_password;
-use super::{Boot, Coordination, EventDelivery};
 
 /// What it comes to: a name and a few words each, no secret among them.
 pub fn summary(boot: &Boot, live: &Live) -> [(&'static str, String); 4] {

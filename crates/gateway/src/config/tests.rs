@@ -253,7 +253,7 @@ fn unreadable_files() {
     std::fs::write(&path, b"server: \xff\n").unwrap();
     let told = load(Some(&path), std::iter::empty()).unwrap_err();
     assert_eq!(told[0].to_string(), format!("{}: not UTF-8 text", path.display()));
-    let mut report = Report::default();
+    let mut report = problem::Report::default();
     assert!(file::read_layer(&folder.path().join("absent.yaml"), false, &mut report).is_none());
     assert!(report.problems.is_empty(), "a missing default file means the defaults");
 }

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use secrecy::ExposeSecret;
 
-use super::Boot;
+use super::boot::Boot;
 use super::database_address::DatabaseAddress;
 use super::problem::Report;
 use super::values::LayeredValues;

@@ -12,12 +12,12 @@ pub(super) mod turns;
 mod views;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Path, Query, Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use countersign_agent::domain::{Locale, visible};
+use countersign_agent::domain::Locale;
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -27,10 +27,12 @@ use subtle::ConstantTimeEq;
 pub(super) use self::socket::Sockets;
 
 use super::body::{read_body, require_json};
-use super::console::{accepted_locale, foreign_origin, local_host};
 use super::error::ApiError;
+use super::language::accepted_locale;
+use super::origin::{foreign_origin, local_host};
+use super::request::{cursor, limit, next};
 use super::state::Gateway;
-use crate::store::{Cursor, ListQuery, Page};
+use crate::store::{ListQuery, Page};
 
 /// With `channels.console.token` set, every path wants it. Without, the server listens on loopback only, and
 /// a page of another site that had its name point here is told apart by the Host header. What a page of another site
@@ -71,85 +73,6 @@ fn given_token(headers: &HeaderMap) -> &[u8] {
         (Some(socket::PROTOCOL), Some(token), None) => token,
         _ => b"",
     }
-}
-
-/// The id in a path. One that is no UTF-8, or holds what is in no id, names nothing.
-pub(super) struct Id(pub(super) String);
-
-impl<S: Send + Sync> FromRequestParts<S> for Id {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let path = Path::<String>::from_request_parts(parts, state).await;
-        match path {
-            Ok(Path(id)) if !id.chars().any(char::is_control) => Ok(Self(id)),
-            Ok(_) | Err(_) => Err(ApiError::not_found("there is nothing at this path")),
-        }
-    }
-}
-
-/// The query of a request: parameters that it has, each at most once. An unknown filter is refused: its sender would believe that it holds.
-pub(super) struct Params<T>(pub(super) T);
-
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let query = Query::<T>::try_from_uri(&parts.uri);
-        query.map(|Query(params)| Self(params)).map_err(|refusal| {
-            let why = refusal.body_text();
-            let why = why.rsplit_once("query string: ").map_or(why.as_str(), |(_, why)| why);
-            let why: String = why.chars().take(MAX_REASON).collect();
-            ApiError::bad_request(format!("the query cannot be read: {why}; each parameter may be given once"))
-        })
-    }
-}
-
-/// Characters of the reason why a query is refused; names that somebody else made up are in it.
-const MAX_REASON: usize = 300;
-
-/// The query of a list without filters.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NoParams {}
-
-/// `?limit=`, 1 to 200.
-fn limit(text: Option<&str>, default: i64) -> Result<i64, ApiError> {
-    match text.map(str::parse::<i64>) {
-        None => Ok(default),
-        Some(Ok(limit)) if (1..=200).contains(&limit) => Ok(limit),
-        Some(_) => Err(ApiError::bad_request("limit must be 1 to 200")),
-    }
-}
-
-/// `?cursor=`, the `next` of an earlier page.
-pub(super) fn cursor(text: Option<&str>) -> Result<Option<Cursor>, ApiError> {
-    let cursor = text.map(str::parse::<Cursor>).transpose();
-    cursor.map_err(|_| ApiError::bad_request("cursor must be the next of an earlier page"))
-}
-
-/// Longest text of a message or a decision, in characters.
-const MAX_TEXT: usize = 16_384;
-/// Longest id, in bytes.
-const MAX_ID: usize = 256;
-
-/// Can `value` be an id that somebody else gave?
-pub(super) fn check_id(name: &str, value: &str) -> Result<(), ApiError> {
-    let blank = value.trim().is_empty();
-    if blank || value.len() > MAX_ID || value.chars().any(char::is_control) || visible(value) != value {
-        return Err(ApiError::invalid(format!(
-            "{name} must have 1 to {MAX_ID} bytes and no control or invisible characters"
-        )));
-    }
-    Ok(())
-}
-
-/// Is `value` short enough to be read?
-pub(super) fn check_text(name: &str, value: Option<&str>) -> Result<(), ApiError> {
-    if value.is_some_and(|text| text.chars().count() > MAX_TEXT) {
-        return Err(ApiError::invalid(format!("{name} must have at most {MAX_TEXT} characters")));
-    }
-    Ok(())
 }
 
 /// `?status=` of every row.
@@ -201,15 +124,6 @@ impl ListParams {
             ..ListQuery::default()
         })
     }
-}
-
-/// The principal in the approval trail: the token, or (without one) this machine.
-pub(super) fn principal(gateway: &Gateway) -> String {
-    String::from(if gateway.console_token.is_some() { "api_token" } else { "local" })
-}
-
-pub(super) fn next(cursor: Option<&Cursor>) -> Option<String> {
-    cursor.map(ToString::to_string)
 }
 
 fn page<T>(page: Page<T>, view: impl Fn(T) -> Value) -> Value {

@@ -5,6 +5,7 @@
 
 mod act;
 mod assets;
+mod form;
 mod grants;
 mod guard;
 mod list;
@@ -14,24 +15,26 @@ mod login;
 mod outcome;
 mod page;
 mod people;
+mod readers;
 mod record;
+mod redirect;
 mod rules;
+mod scene;
 mod talk;
 mod tasks;
 mod timeline;
 
 use axum::Router;
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 
-use super::error::ApiError;
 use super::state::Gateway;
 
-pub(super) use guard::{foreign_origin, headers, local_host};
-pub(super) use live::Readers;
-pub(super) use locale::accepted_locale;
+pub(super) use guard::headers;
+pub(super) use readers::Readers;
 
 /// `/` and everything under `/console/`.
 pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {
@@ -54,66 +57,5 @@ pub(super) fn routes(gateway: &Gateway) -> Router<Gateway> {
 }
 
 async fn to_console(State(_): State<Gateway>) -> Response {
-    see("/console/", axum::http::StatusCode::FOUND)
-}
-
-/// A redirect. `to` is one of our own paths.
-fn see(to: &str, code: axum::http::StatusCode) -> Response {
-    match axum::http::HeaderValue::from_str(to) {
-        Ok(to) => (code, [(axum::http::header::LOCATION, to)]).into_response(),
-        Err(_) => ApiError::internal().into_response(),
-    }
-}
-
-/// Most fields of a form: each takes a hundred bytes of memory, however short it is.
-const MOST_FIELDS: usize = 1000;
-
-/// A form as browsers send it, each name at most once.
-struct Form(Vec<(String, String)>);
-
-impl Form {
-    async fn read(gateway: &Gateway, headers: &axum::http::HeaderMap, body: axum::body::Body) -> Result<Self, ApiError> {
-        let kind = headers
-            .get(axum::http::header::CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok())
-            .unwrap_or_default();
-        if !kind
-            .split(';')
-            .next()
-            .unwrap_or_default()
-            .trim()
-            .eq_ignore_ascii_case("application/x-www-form-urlencoded")
-        {
-            return Err(ApiError::media_type("send a form: application/x-www-form-urlencoded"));
-        }
-        let bytes = super::body::read_body(gateway, headers, body.into_data_stream()).await?;
-        // The page to sign in reads a form of anybody.
-        if bytes.iter().filter(|byte| **byte == b'&').count() > MOST_FIELDS {
-            return Err(ApiError::bad_request(format!("a form has at most {MOST_FIELDS} fields")));
-        }
-        Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
-    }
-
-    /// All fields of this name: the boxes that are ticked.
-    fn all(&self, name: &str) -> Vec<String> {
-        self.0
-            .iter()
-            .filter(|(field, _)| field == name)
-            .map(|(_, value)| value.clone())
-            .collect()
-    }
-
-    /// The fields whose name begins with `prefix`, by the rest of it.
-    fn behind(&self, prefix: &str) -> Vec<(&str, &str)> {
-        let fields = self.0.iter();
-        fields
-            .filter_map(|(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())))
-            .collect()
-    }
-
-    /// The field `name`, blank when it is not there. The last one wins: a pressed button comes last.
-    fn get(&self, name: &str) -> &str {
-        let found = self.0.iter().rev().find(|(field, _)| field == name);
-        found.map_or("", |(_, value)| value.as_str())
-    }
+    redirect::see(redirect::HOME, StatusCode::FOUND)
 }

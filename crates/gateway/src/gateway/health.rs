@@ -1,7 +1,7 @@
 //! `/healthz` and `/readyz`.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+mod since;
+
 use std::time::Duration;
 
 use axum::Json;
@@ -10,6 +10,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use countersign_agent::domain::{ChannelKind, Millis, ServerStanding};
 use serde_json::{Value, json};
+
+pub(super) use since::Since;
 
 use super::error::ledger_works;
 use super::state::Gateway;
@@ -47,21 +49,6 @@ pub(super) async fn report(gateway: &Gateway) -> (StatusCode, Value) {
         code,
         json!({ "status": status, "version": env!("CARGO_PKG_VERSION"), "roles": gateway.roles.names(), "parts": parts }),
     )
-}
-
-/// Since when each part is as it is: the first look that saw it so.
-#[derive(Debug, Default)]
-pub(super) struct Since(Mutex<BTreeMap<String, (&'static str, Millis)>>);
-
-impl Since {
-    fn part(&self, name: &str, status: &'static str, message: Option<String>, now: Millis) -> Value {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = known.entry(name.to_owned()).or_insert((status, now));
-        if seen.0 != status {
-            *seen = (status, now);
-        }
-        json!({ "name": name, "status": status, "message": message, "since": seen.1.rfc3339() })
-    }
 }
 
 async fn parts(gateway: &Gateway, now: Millis) -> Vec<Value> {

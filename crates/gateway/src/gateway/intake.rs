@@ -1,5 +1,6 @@
 //! What becomes of an event, whichever way it came: it is stored or decided, and then answered. No agent work happens here.
 
+mod console;
 mod home;
 mod lark;
 mod slack;
@@ -15,6 +16,7 @@ use super::state::Gateway;
 use crate::channels::Refusal;
 use crate::conversation::ClickAnswer;
 
+pub(super) use console::{NewMessage, console};
 pub(super) use lark::lark;
 pub(super) use slack::slack;
 

@@ -8,9 +8,10 @@ use countersign_agent::domain::{ActionId, DecisionKind, GateId, GateKind};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Id, ListParams, NoParams, Params, body, check_id, check_text, page, principal, views};
+use super::{ListParams, body, page, views};
 use crate::conversation::ApiDecision;
 use crate::gateway::error::ApiError;
+use crate::gateway::request::{Id, NoParams, Params, check_id, check_text, principal};
 use crate::gateway::state::Gateway;
 use crate::store::ActionRecord;
 

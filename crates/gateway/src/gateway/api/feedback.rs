@@ -5,8 +5,9 @@ use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Params, cursor, limit, page};
+use super::page;
 use crate::gateway::error::ApiError;
+use crate::gateway::request::{Params, cursor, limit};
 use crate::gateway::state::Gateway;
 use crate::store::{FeedbackRow, ListQuery};
 

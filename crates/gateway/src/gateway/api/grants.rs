@@ -7,8 +7,9 @@ use countersign_agent::domain::{Millis, StandingGrant};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Id, NoParams, Params, cursor, limit, page, principal};
+use super::page;
 use crate::gateway::error::ApiError;
+use crate::gateway::request::{Id, NoParams, Params, cursor, limit, principal};
 use crate::gateway::state::Gateway;
 use crate::store::ListQuery;
 

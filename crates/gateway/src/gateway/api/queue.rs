@@ -5,8 +5,9 @@ use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Params, cursor, limit, next, views};
+use super::views;
 use crate::gateway::error::ApiError;
+use crate::gateway::request::{Params, cursor, limit, next};
 use crate::gateway::state::Gateway;
 
 #[derive(Debug, Default, Deserialize)]

@@ -8,9 +8,10 @@ use countersign_agent::domain::{DecisionKind, GateId, GateKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Id, ListParams, NoParams, Params, body, check_id, check_text, next, principal, views};
+use super::{ListParams, body, views};
 use crate::conversation::ApiDecision;
 use crate::gateway::error::ApiError;
+use crate::gateway::request::{Id, NoParams, Params, check_id, check_text, next, principal};
 use crate::gateway::state::Gateway;
 use crate::store::{GateRecord, Read};
 

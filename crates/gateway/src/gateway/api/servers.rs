@@ -8,8 +8,9 @@ use countersign_agent::domain::{Definition, Definitions, ServerHealth, ServerSta
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Id, NoParams, Params, body, principal};
+use super::body;
 use crate::gateway::error::ApiError;
+use crate::gateway::request::{Id, NoParams, Params, principal};
 use crate::gateway::state::Gateway;
 
 /// `GET /mcp`: every configured server, its tools, and what of it waits.

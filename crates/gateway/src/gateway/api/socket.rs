@@ -5,6 +5,7 @@
 //! history keeps no ping waiting for its answer.
 
 mod cursor;
+mod places;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,23 +21,22 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
 use metrics::counter;
 use serde_json::json;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 use tracing::{debug, warn};
 
+pub(in crate::gateway) use self::places::Sockets;
+
 use self::cursor::{Cursor, SocketParams, cursor};
-use super::{Params, views};
-use crate::gateway::console::foreign_origin;
+use super::views;
 use crate::gateway::error::ApiError;
+use crate::gateway::origin::foreign_origin;
+use crate::gateway::request::Params;
 use crate::gateway::state::Gateway;
 use crate::store::{Read, StoreError};
 
 /// The subprotocol under which a browser sends its token.
 pub(super) const PROTOCOL: &[u8] = b"bearer";
-/// So many readers may be there at once; one more is asked to come back.
-const MAX_SOCKETS: u32 = 200;
-/// So many of them look at once: each look takes one of the ledger's readers, which webhooks and turns need more.
-const LOOKS: usize = 2;
 /// Not more often than this does one reader look.
 const PACE: Duration = Duration::from_millis(100);
 /// Events of one look.
@@ -45,34 +45,6 @@ const PAGE: i64 = 100;
 const HEARD: usize = 4096;
 /// How long a reader has to answer that it is closed.
 const FAREWELL: Duration = Duration::from_secs(1);
-
-/// The readers of events in this process.
-#[derive(Debug)]
-pub(in crate::gateway) struct Sockets {
-    places: Arc<Semaphore>,
-    looks: Semaphore,
-}
-
-impl Default for Sockets {
-    fn default() -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(MAX_SOCKETS as usize)),
-            looks: Semaphore::new(LOOKS),
-        }
-    }
-}
-
-impl Sockets {
-    pub(in crate::gateway) fn open(&self) -> u32 {
-        MAX_SOCKETS.saturating_sub(u32::try_from(self.places.available_permits()).unwrap_or(MAX_SOCKETS))
-    }
-
-    /// Comes back once there is none.
-    pub(in crate::gateway) async fn all_free(&self) {
-        // An error means that the semaphore was closed, which never happens.
-        let _ = self.places.acquire_many(MAX_SOCKETS).await;
-    }
-}
 
 /// `GET /events?turn=&chat=&after=`; everything that is wrong is said before the upgrade.
 pub(in crate::gateway) async fn connect(

@@ -8,8 +8,9 @@ use countersign_agent::domain::TurnId;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Id, ListParams, NoParams, Params, body, check_id, limit, next, principal, views};
+use super::{ListParams, body, views};
 use crate::gateway::error::ApiError;
+use crate::gateway::request::{Id, NoParams, Params, check_id, limit, next, principal};
 use crate::gateway::state::Gateway;
 use crate::lanes::{Details, WorkError};
 use crate::store::{ListQuery, Read, TurnRow};

@@ -7,15 +7,16 @@ use axum::response::{IntoResponse, Response};
 use countersign_agent::domain::{ActionId, ChannelKind, Decision, DecisionKind, GateId, GateKind, Notice, TurnId};
 use serde_json::Value;
 
-use super::Form;
+use super::form::Form;
 use super::locale::PageLocale;
 use super::outcome::{done, not_entitled, not_entitled_to_call, refused, wants_json};
-use super::page::{RefusedEdit, Scene};
+use super::page::whole_page;
+use super::scene::{RefusedEdit, Scene};
 use crate::channels::notice_people;
 use crate::conversation::{ApiDecision, DecideError, row_done};
-use crate::gateway::api::messages::{NewMessage, accept};
-use crate::gateway::api::{check_text, principal};
 use crate::gateway::error::ApiError;
+use crate::gateway::intake::{self, NewMessage};
+use crate::gateway::request::{check_text, principal};
 use crate::gateway::state::Gateway;
 
 /// The person in whose name the console decides for other channels, where nobody can be played.
@@ -34,7 +35,7 @@ pub(super) async fn say(
     if !text.is_empty() {
         // The script names each message, so that one whose answer got lost is not said twice.
         let key = Some(form.get("key")).filter(|key| !key.is_empty()).map(|key| format!("page_{key}"));
-        accept(&gateway, NewMessage::new(&scene.chat, &scene.people.me.id, text, key)).await?;
+        intake::console(&gateway, NewMessage::new(&scene.chat, &scene.people.me.id, text, key)).await?;
     }
     done(&scene, &headers, None).await
 }
@@ -92,7 +93,7 @@ pub(super) async fn decide(
                 text: arguments.unwrap_or_default(),
                 why: error.message().to_owned(),
             });
-            Ok((error.status(), scene.page(None).await?).into_response())
+            Ok((error.status(), whole_page(&scene, None).await?).into_response())
         }
         Err(error) => Err(error),
     }

@@ -6,8 +6,8 @@ use axum::response::{IntoResponse, Response};
 use countersign_agent::template::Templates;
 use serde::Serialize;
 
-use crate::gateway::api::Id;
 use crate::gateway::error::ApiError;
+use crate::gateway::request::Id;
 use crate::gateway::state::Gateway;
 
 /// Where the page finds its files.

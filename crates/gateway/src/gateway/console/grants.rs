@@ -7,12 +7,13 @@ use axum::response::{Html, IntoResponse, Response};
 use countersign_agent::domain::StandingGrant;
 use serde_json::{Value, json};
 
+use super::form::Form;
 use super::locale::PageLocale;
-use super::page::{head, merge};
 use super::people::person;
-use super::{Form, see};
-use crate::gateway::api::principal;
+use super::redirect::see;
+use super::scene::{head, merge};
 use crate::gateway::error::ApiError;
+use crate::gateway::request::principal;
 use crate::gateway::state::Gateway;
 use crate::store::ListQuery;
 

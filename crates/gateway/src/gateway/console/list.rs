@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::locale::PageLocale;
-use super::page::{Scene, head, merge};
+use super::scene::{Scene, head, merge};
 use super::tasks;
-use crate::gateway::api::{Params, cursor, next};
 use crate::gateway::error::ApiError;
+use crate::gateway::request::{Params, cursor, next};
 use crate::gateway::state::Gateway;
 use crate::store::ListQuery;
 

@@ -7,14 +7,15 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::assets::Assets;
 use super::locale::PageLocale;
-use super::page::{Scene, have};
-use crate::gateway::api::Params;
+use super::page::{have, parts};
+use super::scene::Scene;
 use crate::gateway::error::ApiError;
+use crate::gateway::request::Params;
 use crate::gateway::state::Gateway;
 
 /// Longest wait for a change; well below what proxies allow.
@@ -25,28 +26,6 @@ const PACE: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_secs(2);
 /// So often a look whether the process is stopping: an open request must not hold it up.
 const TICK: Duration = Duration::from_millis(250);
-
-/// So many pages may wait at once; one more is asked to come back.
-const WAITING: usize = 100;
-/// So many of them are drawn at once: each takes a reader of the ledger and its share of a processor, both of which
-/// webhooks and turns need more.
-const DRAWING: usize = 2;
-
-/// The pages that wait for news.
-#[derive(Debug)]
-pub(in crate::gateway) struct Readers {
-    waiting: Semaphore,
-    drawing: Semaphore,
-}
-
-impl Default for Readers {
-    fn default() -> Self {
-        Self {
-            waiting: Semaphore::new(WAITING),
-            drawing: Semaphore::new(DRAWING),
-        }
-    }
-}
 
 #[derive(Debug, Deserialize)]
 pub(super) struct LiveParams {
@@ -72,7 +51,7 @@ pub(super) async fn live(
         let scene = Scene::new(&gateway, language, params.chat.as_deref(), params.who.as_deref())?;
         commits.borrow_and_update();
         let permit = gateway.readers().drawing.acquire().await.map_err(|_| ApiError::internal())?;
-        let parts = scene.parts().await?;
+        let parts = parts(&scene).await?;
         drop(permit);
         let now = have(&parts);
         let known: Vec<&str> = params.have.as_deref().unwrap_or_default().split('.').collect();

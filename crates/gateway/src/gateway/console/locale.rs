@@ -7,7 +7,8 @@ use axum::response::Response;
 use countersign_agent::domain::Locale;
 use serde_json::{Value, json};
 
-use super::{login, see};
+use super::redirect::{local, see};
+use crate::gateway::language::{accepted_locale, locale};
 use crate::gateway::state::Gateway;
 
 const COOKIE: &str = "countersign_locale";
@@ -55,7 +56,7 @@ impl FromRequestParts<Gateway> for PageLocale {
 pub(super) async fn choose(State(_): State<Gateway>, RawQuery(query): RawQuery) -> Response {
     let query = query.unwrap_or_default();
     let get = |name: &str| form_urlencoded::parse(query.as_bytes()).find_map(|(key, value)| (key == name).then(|| value.into_owned()));
-    let mut response = see(login::local(&get("next").unwrap_or_default()), StatusCode::SEE_OTHER);
+    let mut response = see(local(&get("next").unwrap_or_default()), StatusCode::SEE_OTHER);
     let chosen = get("to").and_then(|tag| locale(&tag));
     let value = chosen.map(|chosen| format!("{COOKIE}={}; Path=/console; Max-Age={AGE}; HttpOnly; SameSite=Lax", chosen.as_str()));
     if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
@@ -70,32 +71,6 @@ fn cookie(headers: &HeaderMap) -> Option<Locale> {
         .flat_map(|line| line.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
     pairs.find_map(|(name, value)| if name == COOKIE { locale(value) } else { None })
-}
-
-/// The language of `Accept-Language` that the sender likes best among ours (RFC 9110, 12.5.4). `None` means that it says nothing.
-pub(in crate::gateway) fn accepted_locale(headers: &HeaderMap) -> Option<Locale> {
-    let mut best: Option<(Locale, f32)> = None;
-    let text = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
-    for range in text.split(',') {
-        let (tag, weight) = range.split_once(';').unwrap_or((range, ""));
-        let weight = weight.trim().strip_prefix("q=").and_then(|q| q.parse().ok()).unwrap_or(1.0);
-        if let Some(locale) = locale(tag.trim())
-            && weight > best.map_or(0.0, |(_, best)| best)
-        {
-            best = Some((locale, weight));
-        }
-    }
-    // A browser that likes neither reads English rather than Chinese.
-    Some(best.map_or(Locale::EnUs, |(locale, _)| locale))
-}
-
-/// Which of ours a language tag means, whatever the region.
-fn locale(tag: &str) -> Option<Locale> {
-    match tag.split('-').next()?.to_ascii_lowercase().as_str() {
-        "zh" => Some(Locale::ZhCn),
-        "en" => Some(Locale::EnUs),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

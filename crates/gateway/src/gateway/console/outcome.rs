@@ -6,8 +6,9 @@ use axum::response::{IntoResponse, Response};
 use countersign_agent::domain::{Approvers, ChannelKind, DecisionKind, Gate, GateKind, Notice, Outbound};
 use serde_json::json;
 
-use super::page::{Scene, Toast};
-use super::see;
+use super::page::{Toast, whole_page};
+use super::redirect::see;
+use super::scene::Scene;
 use crate::channels::notice_text;
 use crate::conversation::DecideError;
 use crate::gateway::error::ApiError;
@@ -115,5 +116,5 @@ pub(super) async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Noti
     if code == StatusCode::OK {
         return Ok(see(&scene.path(), StatusCode::SEE_OTHER));
     }
-    Ok((code, scene.page(toast).await?).into_response())
+    Ok((code, whole_page(scene, toast).await?).into_response())
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::config::ChannelLive;
-use crate::gateway::api::check_id;
 use crate::gateway::error::ApiError;
+use crate::gateway::request::check_id;
 
 /// Played from the start; more stand in the list of approvers.
 const CAST: [&str; 3] = ["lin", "zhao", "chen"];

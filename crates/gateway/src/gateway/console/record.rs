@@ -8,12 +8,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::locale::PageLocale;
-use super::page::{Scene, head, merge};
-use super::talk::clock;
+use super::scene::{Scene, clock, head, merge};
 use super::tasks;
 use crate::channels::{call_blocks, markdown_html};
-use crate::gateway::api::{Id, Params};
 use crate::gateway::error::ApiError;
+use crate::gateway::request::{Id, Params};
 use crate::gateway::state::Gateway;
 
 /// Timeline entries; longer ones are in the API, page by page.

@@ -10,9 +10,9 @@ use countersign_agent::domain::{LetThrough, Millis, RecordedCall, Replay, Replay
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::Form;
+use super::form::Form;
 use super::locale::PageLocale;
-use super::page::{head, merge};
+use super::scene::{head, merge};
 use crate::config::parse_rules;
 use crate::gateway::error::ApiError;
 use crate::gateway::state::Gateway;

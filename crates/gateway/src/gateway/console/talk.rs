@@ -1,11 +1,11 @@
 //! What was said in the chat, and whether we are at it.
 
-use countersign_agent::domain::{CardState, ChannelKind, GateId, InboundBody, Millis, Outbound, TurnStatus};
+use countersign_agent::domain::{CardState, ChannelKind, GateId, InboundBody, Outbound, TurnStatus};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::page::Scene;
 use super::people::{self, Person};
+use super::scene::{Scene, clock};
 use super::tasks;
 use crate::channels::{CardPage, console_message_id};
 use crate::gateway::error::ApiError;
@@ -109,10 +109,4 @@ fn item(scene: &Scene, said: ChatEntry) -> Option<Item> {
             card: Some(scene.card(ChannelKind::Console, &content)?),
         }),
     }
-}
-
-/// A moment for those without the script, which shows it in the reader's own zone.
-pub(super) fn clock(at: Millis) -> String {
-    let text = at.rfc3339();
-    format!("{} UTC", text.get(11..16).unwrap_or_default())
 }

@@ -4,8 +4,7 @@ use countersign_agent::domain::{Action, ChannelKind, EffectClass, Gate, GateKind
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::page::Scene;
-use super::talk::clock;
+use super::scene::{Scene, clock};
 use super::timeline::{Entry, entries};
 use crate::channels::{CardPage, StepLine, SureView, notice_people, step_lines, undone_words};
 use crate::conversation::is_open_to_retry;

@@ -4,8 +4,7 @@ use countersign_agent::domain::{AttachmentKind, ChannelKind, Event, Phase, one_l
 use serde::Serialize;
 use serde_json::json;
 
-use super::page::Scene;
-use super::talk::clock;
+use super::scene::{Scene, clock};
 use crate::store::EventRow;
 
 #[derive(Debug, Serialize)]
