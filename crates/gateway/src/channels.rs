@@ -121,7 +121,7 @@ impl ChatLook<'_> {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatPage {
-    /// Those before the request, oldest first.
+    /// Messages before the request, oldest first.
     pub before: Vec<ChatMessage>,
     /// The request itself, as the platform stores it.
     pub request: Option<ChatMessage>,
@@ -199,7 +199,6 @@ pub enum Refusal {
     Bad(&'static str),
 }
 
-/// A chat platform, outward.
 pub trait Channel: Send + Sync + fmt::Debug {
     fn kind(&self) -> ChannelKind;
 

@@ -43,7 +43,7 @@ pub struct PlatformSurroundings {
     attachments: Option<Arc<Attachments>>,
     transfers: Semaphore,
     pictures: picture::Pictures,
-    /// Attachments of this age go.
+    /// Attachments of this age are deleted.
     retention: Duration,
     /// When they were looked through for that.
     pruned: Mutex<Option<Instant>>,

@@ -91,7 +91,7 @@ pub(super) struct FeedbackButtons {
 
 pub(super) struct Steps<'a> {
     pub(super) steps: &'a [StepView],
-    /// Work may have begun.
+    /// Work may have begun: each step has its mark.
     pub(super) marks: bool,
     /// A line for each step that is shown.
     pub(super) lines: Vec<CardLine>,
@@ -140,7 +140,7 @@ pub(super) struct Call<'a> {
     pub(super) standing: CardLine,
     /// Ours: how much of the arguments is not shown.
     pub(super) hidden: Option<String>,
-    /// While it waits.
+    /// `Some` only while the call waits for a person.
     pub(super) ask: Option<CallAsk<'a>>,
 }
 
@@ -195,7 +195,7 @@ pub(super) struct Keep<'a> {
 pub(super) struct Button {
     pub(super) label: String,
     pub(super) style: ButtonStyle,
-    /// Asked before it counts.
+    /// The question that a person confirms before the press counts.
     pub(super) sure: Option<Sure>,
 }
 
@@ -214,7 +214,7 @@ pub(super) struct Sure {
     /// What the question is about, below the text: foreign, on one line, and as long as it is.
     pub(super) about: Option<String>,
     pub(super) yes: String,
-    /// It takes the press back.
+    /// The label of the button that takes the press back.
     pub(super) no: String,
 }
 

@@ -117,9 +117,9 @@ pub enum SocketReceived {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum SocketAnswer {
-    /// It is stored or decided, or will never be; this is the body of the answer, if it has one.
+    /// The event is stored or decided, or will never be; this is the body of the answer, if it has one.
     Taken(Option<Value>),
-    /// It could not be stored: the platform shall send it again.
+    /// The event could not be stored: the platform shall send it again.
     NotTaken,
 }
 

@@ -195,7 +195,7 @@ pub(super) enum AskKind {
     Question,
     /// A yes to a plan: the words changed it.
     Changes,
-    /// An answer: words are it.
+    /// An answer to a question: the words are the answer.
     Answer,
     /// A yes to tool calls: words are a no with its reason.
     Actions,

@@ -125,7 +125,7 @@ fn check_escalation(section: &str, channel: ChannelKind, own: &ChannelLive, rule
     }
 }
 
-/// An escalation that never comes.
+/// Warns of an escalation that can never come.
 fn warn_of_escalation(section: &str, own: &ChannelLive, warn: &mut dyn FnMut(&str, &str)) {
     let key = |name: &str| format!("{section}.{name}");
     if own.escalate_after.is_zero() && !own.escalate_to.is_empty() {

@@ -44,7 +44,7 @@ impl Settings {
         self.0.send_replace(InForce { live, state });
     }
 
-    /// Leaves in force what is.
+    /// Notes how the file stands; the settings in force stay.
     pub fn set_state(&self, state: ConfigState) {
         self.0.send_modify(|now| now.state = state);
     }

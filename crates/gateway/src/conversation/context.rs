@@ -23,23 +23,23 @@ pub(super) struct MessageContext {
     pub(super) thread: String,
     /// The sender's lane there.
     pub(super) lane: LaneId,
-    /// To the bot alone.
+    /// The message is in a direct chat with the bot.
     pub(super) direct: bool,
     pub(super) said: Addressed,
     /// Everybody was addressed (`@all`).
     pub(super) to_all: bool,
-    /// What they mean to a gate.
+    /// What the words mean to a gate.
     pub(super) phrase: Phrase,
-    /// They are `OK` itself.
+    /// The words are `OK` itself.
     pub(super) plain_ok: bool,
     pub(super) command: Option<ChatCommand>,
     /// What an `/away` asks for. `None` means it asks how that stands.
     pub(super) away: Option<Result<AwayRequest, AwayProblem>>,
-    /// No words at all.
+    /// The message has no words at all.
     pub(super) attachment_only: bool,
     /// Files are there, and the bot takes files here.
     pub(super) files: bool,
-    /// Not all of the words.
+    /// The message was too long: some of its words are missing.
     pub(super) truncated: bool,
     pub(super) rights: Rights,
     /// `group_trigger: all`.

@@ -339,7 +339,6 @@ fn late_reply(context: &MessageContext, reply: &Reply) -> Option<Meaning> {
     }
 }
 
-/// Closed by consent.
 fn was_approved(record: &GateRecord) -> bool {
     record
         .decision

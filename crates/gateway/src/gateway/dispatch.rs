@@ -23,7 +23,7 @@ const ABREAST: usize = 64;
 /// Of those, places that only posts get.
 const FOR_POSTS: usize = 16;
 const PLATFORMS: [ChannelKind; 3] = [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console];
-/// Between two tries at least.
+/// The shortest time between two tries.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// How long repaints and marks are tried, and wait for the platform's rates, at most.
 const LAST_LOOK: Duration = Duration::from_hours(1);

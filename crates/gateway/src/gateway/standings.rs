@@ -17,7 +17,7 @@ use crate::channels::Ending;
 struct Standing {
     /// Connections over which events may come.
     open: u32,
-    /// Why there is none.
+    /// Why there is no connection.
     why: String,
     /// Only a change of the settings, here or at the platform, helps.
     refused: bool,

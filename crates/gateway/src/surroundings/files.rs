@@ -57,7 +57,7 @@ struct Taken {
 
 enum Missed {
     ForGood(FileProblem),
-    /// Another one may, not before this time has passed if the platform says so.
+    /// A later try may give the file; not before this time has passed, if the platform names one.
     ForNow(Option<Duration>),
 }
 

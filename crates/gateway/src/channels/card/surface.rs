@@ -136,7 +136,7 @@ impl Surface {
 /// How much of the foreign text is shown.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::channels) struct Caps {
-    /// Steps.
+    /// The most steps.
     pub(super) rows: usize,
     pub(super) calls: usize,
     /// Characters of a one-line text.

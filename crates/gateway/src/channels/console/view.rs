@@ -172,7 +172,7 @@ pub struct SureView {
 /// The buttons of a card; an empty label: there is no such button.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct AskView {
-    /// The gate.
+    /// Id of the gate.
     pub(super) id: String,
     /// Instead of a gate: the ended task that can be continued.
     pub(super) turn: String,

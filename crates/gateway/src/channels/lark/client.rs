@@ -35,7 +35,6 @@ const MAX_TEXT_BYTES: usize = 100_000;
 const MEMBERS_PAGE: usize = 50;
 const MEMBERS_PAGES: usize = 20;
 
-/// Lark, outward.
 #[derive(Debug)]
 pub struct LarkClient {
     base_url: String,

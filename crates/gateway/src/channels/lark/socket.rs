@@ -33,7 +33,7 @@ const MOST: u32 = 50;
 const PING_EVERY: Duration = Duration::from_secs(120);
 /// What the platform may say about that, in seconds.
 const PING_RANGE: (u64, u64) = (10, 300);
-/// A pong takes a moment.
+/// The longest time from a ping to the next frame.
 const PONG_WITHIN: Duration = Duration::from_secs(15);
 
 /// The endpoint has no credentials, forbids them, or does not know them.

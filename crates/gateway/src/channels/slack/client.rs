@@ -43,7 +43,6 @@ const ABOUT: usize = 60;
 /// How long the name of a person counts.
 const NAME_AGE: Duration = Duration::from_hours(24);
 
-/// Slack, outward.
 #[derive(Debug)]
 pub struct SlackClient {
     base_url: String,

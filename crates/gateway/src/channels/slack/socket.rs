@@ -82,7 +82,7 @@ impl SocketPlatform for SlackSockets {
 /// Socket Mode on one connection.
 #[derive(Debug, Default)]
 struct SlackProtocol {
-    /// It said hello.
+    /// Slack sent its `hello`.
     greeted: bool,
 }
 

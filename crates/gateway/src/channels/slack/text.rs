@@ -17,7 +17,7 @@ const TILDE: char = '\u{fdd2}';
 #[derive(Debug, Default)]
 pub(super) struct SlackText {
     content: Content,
-    /// There is more than mentions.
+    /// The text has more than mentions.
     spoken: bool,
 }
 

@@ -104,7 +104,7 @@ impl Shares {
 pub(super) struct Share {
     room: BodyRoom,
     number: u64,
-    /// Once the body has arrived.
+    /// What it takes of the room; 0 until the body has arrived.
     takes: usize,
     pub(super) given_up: CancellationToken,
 }

@@ -18,7 +18,7 @@ const MOST: usize = 6;
 pub(super) struct Person {
     pub(super) id: String,
     pub(super) name: String,
-    /// In the circle.
+    /// The letter in the circle that stands for a portrait.
     pub(super) initial: String,
     /// Which of six colours.
     pub(super) color: usize,

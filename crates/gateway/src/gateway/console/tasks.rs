@@ -40,7 +40,7 @@ struct Waiting {
 /// The buttons for all calls of a card at once.
 #[derive(Debug, Serialize)]
 struct All {
-    /// The gate.
+    /// Id of the gate.
     id: String,
     /// Asked before all run, where one of them cannot be taken back.
     sure: Option<SureView>,

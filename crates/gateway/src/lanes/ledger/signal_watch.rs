@@ -13,7 +13,7 @@ pub(in crate::lanes) struct SignalWatch(Mutex<Option<SignalLook>>);
 
 #[derive(Debug)]
 struct SignalLook {
-    /// Just before the question.
+    /// The moment just before the database was asked.
     asked: Instant,
     /// What is unread, and for whom.
     unread: Vec<(TurnId, SignalKind)>,

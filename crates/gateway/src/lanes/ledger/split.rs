@@ -44,9 +44,9 @@ struct BreakPoint {
     at: usize,
     /// How good it is; more is better.
     rank: u8,
-    /// Closes what is open there.
+    /// Markup that closes what is open at the cut.
     close: String,
-    /// Opens it again.
+    /// Markup that opens it again in the next part.
     reopen: String,
     /// Blanks before the line behind the cut.
     indent: usize,

@@ -88,7 +88,7 @@ impl LarkFailure {
 }
 
 impl From<DeliveryError> for LarkFailure {
-    /// Lark did not speak.
+    /// The call failed without an answer of Lark: there is no code.
     fn from(error: DeliveryError) -> Self {
         Self {
             code: 0,

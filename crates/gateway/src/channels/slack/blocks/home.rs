@@ -25,10 +25,10 @@ const MAX_NOTICE: usize = 500;
 pub struct HomePage<'a> {
     /// What the person hears after a press.
     pub notice: Option<&'a str>,
-    /// What waits for them, in this order.
+    /// What waits for the person, in this order.
     pub cards: Vec<HomeCard<'a>>,
     pub tasks: Vec<HomeTask<'a>>,
-    /// There may be more that waits for them.
+    /// There may be more that waits for the person.
     pub more: bool,
 }
 

@@ -50,7 +50,7 @@ impl SlackFailure {
 }
 
 impl From<DeliveryError> for SlackFailure {
-    /// Slack did not speak.
+    /// The call failed without an answer of Slack: there is no code.
     fn from(error: DeliveryError) -> Self {
         Self {
             code: String::new(),
