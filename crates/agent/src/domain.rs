@@ -21,6 +21,7 @@ mod rule;
 mod standing;
 mod tool;
 mod approvers;
+mod action_status;
 mod action;
 mod gate;
 mod gate_kind;
@@ -40,7 +41,8 @@ pub mod foreign_json;
 pub(crate) mod json_size;
 
 pub use absence::Absence;
-pub use action::{Action, ActionStatus, CallDraft, CallEdit, NotEditable, ToolResult};
+pub use action::{Action, CallDraft, CallEdit, NotEditable, ToolResult};
+pub use action_status::ActionStatus;
 pub use approvers::{Approvers, Deciders, MOST_NAMED};
 pub use attachment::{Attachment, AttachmentKind};
 pub use card_copy::CardCopy;
