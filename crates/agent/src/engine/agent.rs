@@ -14,7 +14,7 @@ use super::notebook::{Notebook, Page, RestoreError};
 use super::observers::{Observer, Observers};
 use super::task::Task;
 use super::{ModelHealth, Timings};
-use crate::domain::{CallDraft, Clock, EffectClass, Failpoint, Ids, Millis, Mode, Policy, Rule};
+use crate::domain::{CallDraft, Clock, EffectClass, Failpoint, Ids, Mode, Policy, Rule};
 use crate::model::ChatModel;
 use crate::reducer::{self, Beginning, Turn};
 use crate::template::{TemplateError, Templates};
@@ -80,7 +80,7 @@ impl Agent {
     #[must_use]
     pub fn task(&self, goal: &str) -> Task {
         let notebook = Notebook::new(Page::of(self.begin(goal, "user")), self.engine.clock.clone());
-        Task::new(notebook, Some(self.clone()))
+        Task::new(notebook, Some(self.engine.clone()))
     }
 
     /// A task that [`Task::serialize`] gave, to be gone on with: steps that are done stay done, an open gate stays open.
@@ -99,7 +99,7 @@ impl Agent {
         // What was shown after this copy was made may have had ids of the old seed: no new gate must pass for one of those.
         let seed = self.engine.ids.token();
         notebook.prepare(|page| page.state.seed = seed);
-        Task::new(notebook, Some(self.clone()))
+        Task::new(notebook, Some(self.engine.clone()))
     }
 
     /// A waiting call of `tool` with these arguments, one JSON object, for [`Notebook::approve_edited`].
@@ -124,22 +124,13 @@ impl Agent {
         })
     }
 
-    /// The present moment.
-    pub(super) fn now(&self) -> Millis {
-        self.engine.clock.now()
-    }
-
     /// Takes `turn` on over `journal` until it waits or ends, or `stop` asks to leave it at the next step. On an error
     /// `turn` is as it was last committed, as far as is known here: read it from your memory before you go on.
     ///
     /// # Errors
     /// Those of the journal.
     pub async fn run(&self, turn: &mut Turn, journal: &dyn Journal, stop: &CancellationToken) -> Result<RunEnd, JournalError> {
-        tokio::select! {
-            () = self.engine.tools.settled() => (),
-            () = stop.cancelled() => (),
-        }
-        Box::pin(self.engine.drive(journal, turn, stop)).await
+        self.engine.drive_settled(journal, turn, stop).await
     }
 }
 

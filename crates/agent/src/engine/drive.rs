@@ -214,6 +214,20 @@ impl Engine {
         }
     }
 
+    /// As [`Engine::drive`], once every MCP server was tried or has had its time.
+    pub(super) async fn drive_settled(
+        &self,
+        journal: &dyn Journal,
+        turn: &mut Turn,
+        stop: &CancellationToken,
+    ) -> Result<RunEnd, JournalError> {
+        tokio::select! {
+            () = self.tools.settled() => (),
+            () = stop.cancelled() => (),
+        }
+        Box::pin(self.drive(journal, turn, stop)).await
+    }
+
     /// Takes one step: reducer, observers, then journal. The step is undone when this gives `false` or an error.
     async fn take_step(&self, run: &mut Run<'_>, input: Input, edited: bool, heard: &[i64]) -> Result<bool, JournalError> {
         let standing = run.journal.standing().await?;

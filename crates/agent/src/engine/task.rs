@@ -1,4 +1,4 @@
-//! One task of an [`Agent`]: executed until it waits for a person or ends, stored and restored as a value.
+//! One task of an [`Agent`](super::Agent): executed until it waits for a person or ends, stored and restored as a value.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::JournalError;
-use super::agent::Agent;
-use super::drive::RunEnd;
+use super::drive::{Engine, RunEnd};
 use super::journal::Journal as _;
 use super::notebook::{Notebook, OpenGate, Page, RestoreError, TaskError};
 use crate::domain::{Clock, Message, Plan, SignalKind, Step, TurnReason, TurnStatus};
@@ -81,7 +80,8 @@ impl std::error::Error for TaskFailed {}
 /// There is one owner, who executes it; others speak to it through a clone of its [`Task::notebook`].
 pub struct Task {
     notebook: Notebook,
-    agent: Option<Agent>,
+    /// What carries it out. `None` means it was only read.
+    engine: Option<Engine>,
 }
 
 impl fmt::Debug for Task {
@@ -91,11 +91,11 @@ impl fmt::Debug for Task {
 }
 
 impl Task {
-    pub(super) fn new(notebook: Notebook, agent: Option<Agent>) -> Self {
-        Self { notebook, agent }
+    pub(super) fn new(notebook: Notebook, engine: Option<Engine>) -> Self {
+        Self { notebook, engine }
     }
 
-    /// Reads what [`Task::serialize`] gave, to be looked at. It has no agent, so it cannot be executed before [`Agent::attach`].
+    /// Reads what [`Task::serialize`] gave, to be looked at. It has no agent, so it cannot be executed before [`Agent::attach`](super::Agent::attach).
     ///
     /// # Errors
     /// [`RestoreError::VersionMismatch`] when a newer version wrote it; [`RestoreError::Damaged`].
@@ -111,7 +111,7 @@ impl Task {
     }
 
     /// Has `keep` store the task's JSON at every change, before the change counts: what was kept last is where a task goes on
-    /// that [`Agent::restore`]s it. An error of `keep` stops the task at that point; only what came
+    /// that [`Agent::restore`](super::Agent::restore)s it. An error of `keep` stops the task at that point; only what came
     /// of a write call is offered to it again and again, for that has happened and must not be forgotten. `keep` must not use the notebook.
     #[must_use]
     pub fn kept_by(self, keep: impl Fn(&str) -> std::io::Result<()> + Send + Sync + 'static) -> Self {
@@ -152,9 +152,9 @@ impl Task {
         if turn.state.status.is_final() {
             return Err(TaskError::AlreadyExecuted(turn.state.status));
         }
-        let agent = self.agent.as_ref().ok_or(TaskError::NotInitialized)?;
+        let engine = self.engine.as_ref().ok_or(TaskError::NotInitialized)?;
         loop {
-            let left = agent.run(&mut turn, &self.notebook, &CancellationToken::new()).await?;
+            let left = engine.drive_settled(&self.notebook, &mut turn, &CancellationToken::new()).await?;
             match (left, self.notebook.gate()) {
                 // Somebody was faster than we could say that it waits.
                 (RunEnd::Parked(_), _) if self.notebook.has_news() => {}
@@ -162,7 +162,7 @@ impl Task {
                 (RunEnd::Parked(at), None) if turn.state.outage.is_some() => {
                     // Words are read at once; otherwise the model's server is asked again when its time has come.
                     tokio::select! {
-                        () = tokio::time::sleep(at.since(agent.now())) => (),
+                        () = tokio::time::sleep(at.since(engine.clock.now())) => (),
                         () = self.notebook.heard(&[SignalKind::Cancel, SignalKind::Supersede, SignalKind::Steer]) => (),
                     }
                 }
