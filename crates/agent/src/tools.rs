@@ -1,4 +1,4 @@
-//! Action tools: the trait, and the box that holds those that the configuration switches on.
+//! Action tools: the trait, and what every tool is given and gives.
 
 mod attachments;
 mod files;
@@ -8,31 +8,31 @@ mod group;
 mod mcp;
 #[cfg(feature = "bash")]
 mod run_bash;
+mod toolbox;
 #[cfg(feature = "web")]
 mod web_fetch;
 mod workspace;
 
 pub use attachments::{Attachments, NewAttachment};
-pub use files::unpack_sample;
+pub use files::{file_tools, unpack_sample};
 pub use futures_util::future::BoxFuture;
 #[cfg(feature = "mcp")]
 pub use mcp::{FirstSight, McpReach, McpServer, Pins, SEEN_WITHIN, Servers, try_server};
 #[cfg(feature = "bash")]
 pub use run_bash::tool as bash_tool;
+pub use toolbox::Toolbox;
 #[cfg(feature = "web")]
 pub use web_fetch::{Reach, tool as web_tool};
 pub use workspace::{TakenFile, Workspace};
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::domain::{ActionId, Attachment, EffectClass, Ids, ToolSpec};
+use crate::domain::{ActionId, Attachment, ToolSpec};
 
 /// Longest output of a tool that is kept, in bytes.
 pub const MAX_OUTPUT_BYTES: usize = 64 << 10;
@@ -120,23 +120,6 @@ pub struct CallHandle {
 /// What [`Tool::base`] of a file tool says when the file holds exactly what the call would write.
 pub const AS_ASKED: &str = "as asked";
 
-/// The file tools (`list_files`, `read_file`, `write_file` and those beside them), which see nothing outside of `folder`.
-///
-/// # Errors
-/// [`ToolboxError::Workspace`]: it is no folder, or it cannot be opened.
-pub fn file_tools(folder: &Path) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
-    files::tools(folder, &Ids::random())
-}
-
-/// The action tools that are switched on, in the order in which the model sees them.
-#[derive(Clone, Debug, Default)]
-pub struct Toolbox {
-    tools: Vec<(ToolSpec, Arc<dyn Tool>)>,
-    effects: BTreeMap<String, EffectClass>,
-    #[cfg(feature = "mcp")]
-    servers: Servers,
-}
-
 /// Why the configured tools cannot be offered. For the person who wrote the configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolboxError {
@@ -160,90 +143,6 @@ pub enum ToolboxError {
     /// `tools.web_fetch` without a client: TLS roots of this machine.
     #[error("tools.web_fetch: cannot set up the HTTP client: {0}")]
     Http(String),
-}
-
-impl Toolbox {
-    /// These tools; `effects` overrides the effect class that a tool gives itself. Tools of servers have theirs from [`McpServer::effects`].
-    #[must_use]
-    pub fn new(tools: Vec<Arc<dyn Tool>>, effects: &BTreeMap<String, EffectClass>) -> Self {
-        Self {
-            effects: effects.clone(),
-            ..Self::default()
-        }
-        .with(tools)
-    }
-
-    /// These and others of ours, under the same overrides.
-    #[must_use]
-    pub fn with(mut self, tools: Vec<Arc<dyn Tool>>) -> Self {
-        let effects = &self.effects;
-        self.tools
-            .extend(tools.into_iter().map(|tool| (tool.spec().overridden(effects), tool)));
-        self
-    }
-
-    /// These and what the MCP servers offer at any moment.
-    #[cfg(feature = "mcp")]
-    #[must_use]
-    pub fn with_servers(mut self, servers: Servers) -> Self {
-        self.servers = servers;
-        self
-    }
-
-    /// The MCP servers.
-    #[cfg(feature = "mcp")]
-    #[must_use]
-    pub fn servers(&self) -> &Servers {
-        &self.servers
-    }
-
-    /// Returns once every MCP server has connected for the first time, or has had ten seconds for it.
-    pub async fn settled(&self) {
-        #[cfg(feature = "mcp")]
-        self.servers.settled().await;
-    }
-
-    /// What is offered, with effect classes after overrides.
-    #[must_use]
-    pub fn specs(&self) -> Vec<ToolSpec> {
-        let own = self.tools.iter().map(|(spec, _)| spec.clone());
-        #[cfg(feature = "mcp")]
-        let own = own.chain(self.servers.specs());
-        own.collect()
-    }
-
-    /// Is a tool of that name offered?
-    #[must_use]
-    pub fn offers(&self, name: &str) -> bool {
-        let own = self.tools.iter().any(|(spec, _)| spec.name == name);
-        #[cfg(feature = "mcp")]
-        let own = own || self.servers.offers(name);
-        own
-    }
-
-    /// The tool of that name. One of an MCP server that is not offered now tells the model why.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        self.get_for(name, None)
-    }
-
-    /// The tool for a call that was made under `definition` ([`ToolSpec::digest`]; `None` when it is not known). A server's tool whose definition
-    /// is another one by now tells the model so, and nothing is sent. Definitions of our own tools come with the program.
-    #[must_use]
-    #[cfg_attr(
-        not(feature = "mcp"),
-        expect(unused_variables, reason = "only tools of servers are asked for by their definition")
-    )]
-    pub fn get_for(&self, name: &str, definition: Option<&str>) -> Option<Arc<dyn Tool>> {
-        let own = self
-            .tools
-            .iter()
-            .find(|(spec, _)| spec.name == name)
-            .map(|(_, tool)| Arc::clone(tool));
-        #[cfg(feature = "mcp")]
-        let own = own.or_else(|| self.servers.get_for(name, definition));
-        own
-    }
 }
 
 /// Why a call should end before it is done.

@@ -31,11 +31,6 @@ const KNOWN_CYCLES: &[&[&str]] = &[
         "crates/agent/src/reducer/stored.rs",
         "crates/agent/src/reducer/turn.rs",
     ],
-    &[
-        "crates/agent/src/tools.rs",
-        "crates/agent/src/tools/files.rs",
-        "crates/agent/src/tools/workspace.rs",
-    ],
     &["crates/agent/src/tools/mcp.rs", "crates/agent/src/tools/mcp/tool.rs"],
 ];
 

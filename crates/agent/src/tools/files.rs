@@ -21,9 +21,12 @@ use crate::domain::{ArgumentSense, EffectClass, Ids, Scope, ToolSpec};
 /// After this long a comparison makes do with what it has found: a diff that is right, and longer than it need be.
 const COMPARING: Duration = Duration::from_millis(200);
 
-/// The file tools of `folder`.
-pub(super) fn tools(folder: &Path, ids: &Ids) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
-    let workspace = Arc::new(Workspace::open(folder, ids)?);
+/// The file tools (`list_files`, `read_file`, `write_file` and those beside them), which see nothing outside of `folder`.
+///
+/// # Errors
+/// [`ToolboxError::Workspace`]: it is no folder, or it cannot be opened.
+pub fn file_tools(folder: &Path) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
+    let workspace = Arc::new(Workspace::open(folder, &Ids::random())?);
     Ok([Verb::List, Verb::Read, Verb::Write]
         .into_iter()
         .map(|verb| {
