@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::answer;
 use super::definition::OfferedTool;
 use super::link::{Call, CallResult};
-use super::{Server, answer};
+use super::server::Server;
 use crate::domain::{EffectClass, Scope, ToolSpec};
 use crate::tools::{BoxFuture, CallHandle, Tool, ToolError, ToolOutput};
 
