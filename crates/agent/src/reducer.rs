@@ -3,12 +3,21 @@
 //! [`step`] takes a turn and one input and gives effects; it does no I/O, reads no clock and draws no
 //! randomness (ids come from the turn's own seed), so a turn replays from its journal and a crash resumes
 //! at [`TurnState::next`].
+//!
+//! A file names only files below it. From the bottom: what a turn remembers, what a step is given and gives, the writer, the rules, [`step`].
+//! The rules are methods of the writer, by which one rule calls another.
 
+mod input;
+mod effect;
+mod capsule;
 mod turn;
 mod stored;
 mod again;
 mod gathered;
+mod compose;
+mod writer;
 mod step;
+mod mailbox;
 mod reply;
 mod plan;
 mod plan_mode;
@@ -17,10 +26,10 @@ mod questions;
 mod gates;
 mod limits;
 mod outage;
+mod end;
 mod finish;
-mod capsule;
+mod memory;
 mod prompt;
-mod compose;
 mod observe;
 
 #[cfg(test)]
@@ -28,258 +37,20 @@ mod tests;
 
 pub use again::{begin_again, go_on};
 pub use calls::{OpenCall, denied, lapsed, redraft};
-pub use capsule::{Artifact, Capsule, StepSnapshot, memory, remembered};
-pub use finish::open_steps;
+pub use capsule::{Artifact, Capsule, StepSnapshot};
+pub use effect::{Effect, GateOpening};
 pub use gathered::{chat_messages, with_gathered};
+pub use input::{CallOutcome, Env, FailedTry, Input, ModelReply, RowVerdict};
+pub use memory::{memory, remembered};
 pub use observe::{MessageKind, Observed, PlanEnding, PlanMessage, StepChange, observe};
 pub use outage::OutageStep;
-pub use plan::{plan_end, progress};
+pub use plan::{open_steps, plan_end, progress};
 pub use plan_mode::{PlanRun, Stage};
-pub use prompt::{most_action_tools, offered, prompt, view};
+pub use prompt::{Room, most_action_tools, offered, own_tools, prompt, view};
 pub use reply::{Reported, has_call_markup};
 pub use step::step;
-pub use stored::{SCHEMA_VERSION, StateError, read_state};
+pub use stored::{StateError, read_state};
 pub use turn::{
-    Approval, ApprovedCard, Beginning, Calls, Next, OpenGate, Outage, Replies, Review, ReviewOutcome, Showing, TodoList, Turn, TurnState,
-    UndoneRecord, WriteRecord, begin,
+    Approval, ApprovedCard, Beginning, Calls, Next, OpenGate, Outage, Replies, Review, ReviewOutcome, SCHEMA_VERSION, Showing, TodoList,
+    Turn, TurnState, UndoneRecord, WriteRecord, begin,
 };
-
-use std::time::Duration;
-
-use crate::domain::{
-    Action, ActionStatus, Decision, Demand, Event, GateId, GateKind, Millis, Notice, Outbound, PromptLanguage, Rule, StandingGrants,
-    ToolCall, ToolResult, ToolSpec, TurnReason,
-};
-
-/// What the model said.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ModelReply {
-    /// Text, possibly empty.
-    pub text: String,
-    /// Calls in order.
-    pub calls: Vec<ToolCall>,
-    /// Of each call its arguments with paths as they are behind links, if that is another thing. What is missing counts as `None`.
-    pub behind_links: Vec<Option<serde_json::Value>>,
-    /// Provider fields to send back with this message.
-    pub raw: Option<serde_json::Value>,
-    /// Tokens spent by this call.
-    pub tokens: u64,
-    /// Working time of this call, milliseconds.
-    pub millis: u64,
-    /// The output limit cut one of its calls: none of them runs.
-    pub cut_call: bool,
-}
-
-/// A call of the model whose server is away.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FailedTry {
-    /// How long the server asks us to wait.
-    pub wait: Option<Duration>,
-    /// How long a server that is away is tried, by the settings of now.
-    pub patience: Duration,
-    /// What failed, for an admin, without secrets.
-    pub error: String,
-    /// Incident id that the log carries too.
-    pub incident: String,
-    /// Working time that was spent before this call and is not charged yet, milliseconds.
-    pub millis: u64,
-    /// Tokens, likewise.
-    pub tokens: u64,
-}
-
-/// What came of one call that the engine carried out.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CallOutcome {
-    /// The model's call id.
-    pub call_id: String,
-    /// The answer, or none when it is not known whether the call ran (a crash between `sent` and `done`).
-    pub result: Option<ToolResult>,
-}
-
-/// How one row of a `tool_approval` gate was settled.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RowVerdict {
-    /// `act_…`.
-    pub action: String,
-    /// Approved, Rejected or Expired.
-    pub status: ActionStatus,
-    /// A rejection's reason.
-    pub reason: Option<String>,
-    /// The arguments that the person approved instead of the model's, with what is known of the change.
-    pub edited: Option<(serde_json::Value, crate::domain::CallEdit)>,
-}
-
-/// What happened.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Input {
-    /// The turn begins.
-    Start,
-    /// The model answered.
-    Reply(ModelReply),
-    /// The model could not answer.
-    ModelFailed {
-        /// What to tell people.
-        notice: Notice,
-        /// What failed, for an admin, without secrets.
-        error: String,
-        /// Incident id that the log carries too.
-        incident: String,
-        /// Working time spent, milliseconds.
-        millis: u64,
-    },
-    /// The model's server is away: nothing came of the call, and it is made again later.
-    ModelAway(FailedTry),
-    /// Nothing happened, and a moment has come that [`TurnState::outage_step`] named.
-    Tick,
-    /// The calls of [`Next::RunTools`] are done.
-    ToolResults {
-        /// One outcome a call, any order; a call without one did not run yet and stays to be run.
-        outcomes: Vec<CallOutcome>,
-        /// Working time spent, milliseconds.
-        millis: u64,
-    },
-    /// A call of [`Next::RunTools`] was not sent: a rule forbids it by now, or what it would change is no longer what people were shown who approved it.
-    Outdated {
-        /// The call.
-        call_id: String,
-        /// Working time spent, milliseconds.
-        millis: u64,
-    },
-    /// The open gate was decided; `rows` is filled for `tool_approval`.
-    Decided {
-        /// The decision as stored.
-        decision: Decision,
-        /// Verdict of every row of a `tool_approval` gate.
-        rows: Vec<RowVerdict>,
-    },
-    /// The requester added something while the turn ran.
-    Steer(String),
-    /// The request was edited after it was read; the turn keeps to what it read, its cards say so.
-    Edited,
-    /// A person stopped the turn (or recalled the request, or the chat is gone).
-    Cancel {
-        /// The person who stopped it. `None` means the gateway.
-        by: Option<String>,
-        /// Cancelled or Superseded.
-        reason: TurnReason,
-        /// What came of the calls that were sent and whose outcome the turn has not read yet; a call without a result is not
-        /// waited for any longer.
-        left: Vec<CallOutcome>,
-    },
-    /// The card could not be delivered in ten minutes.
-    Undeliverable,
-    /// Process after process died while it worked on the turn, which is not taken up again. The log may be missing here.
-    Crashed {
-        /// Incident id that the log carries too.
-        incident: String,
-    },
-    /// Somebody who watches the turn objected to its last step, which was not taken.
-    HookFailed {
-        /// Incident id that the log carries too.
-        incident: String,
-        /// What came of the calls whose outcome that step would have read.
-        left: Vec<CallOutcome>,
-    },
-}
-
-/// A gate to open, with the card that shows it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GateOpening {
-    /// `rv_…`.
-    pub id: GateId,
-    /// Why.
-    pub kind: GateKind,
-    /// What is decided about.
-    pub digest: String,
-    /// Plan version, else 0.
-    pub plan_version: u32,
-    /// Different people needed.
-    pub quorum: u32,
-    /// The card, state `Open`.
-    pub card: Outbound,
-    /// The gate whose place this one takes: the two cards are tied together, so that the older one leads to the newer.
-    pub replaces: Option<GateId>,
-}
-
-/// What a step wants written. The engine journals all effects of one step in one transaction, then acts on
-/// [`TurnState::next`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Post this to the chat.
-    Say(Box<Outbound>),
-    /// Show the plan's progress: repaint the plan card, or post and repaint a progress card of its own.
-    Progress,
-    /// Record this proposed (or granted) call. Boxed: it is by far the largest.
-    Propose(Box<Action>),
-    /// A proposed call moved on without the store's doing (for example `unknown`).
-    ActionMoved {
-        /// `act_…`.
-        action: String,
-        /// New status.
-        status: ActionStatus,
-    },
-    /// Nobody knows whether this call ran: a new gate asks about it.
-    ActionReopened {
-        /// `act_…`.
-        action: String,
-        /// The gate.
-        gate: GateId,
-        /// Whom the call asks now. The rules may have changed since it was proposed.
-        demand: Demand,
-    },
-    /// A rule denies this proposed call, which a person may have approved, and which was not sent.
-    ActionDenied {
-        /// `act_…`.
-        action: String,
-        /// The rule's, in place of the person's.
-        decision: Box<Decision>,
-    },
-    /// Open a gate and wait.
-    OpenGate(Box<GateOpening>),
-    /// Put this on the timeline.
-    Emit {
-        /// Iteration (model calls so far, 1-based; 0 before the first).
-        iteration: u64,
-        /// What happened.
-        event: Event,
-        /// At most 200 characters, starting with the phase tag when the event has a phase.
-        summary: String,
-    },
-    /// The turn is over; status, reason, answer are in the state.
-    Finish,
-}
-
-/// What [`step`] may look at besides the turn.
-#[derive(Clone, Copy, Debug)]
-pub struct Env<'a> {
-    /// The present moment.
-    pub now: Millis,
-    /// Action tools on offer (the state tools are the agent's own).
-    pub tools: &'a [ToolSpec],
-    /// The administrator's rules about calls, as they are now.
-    pub rules: &'a [Rule],
-    /// What people allowed in the chat for longer than one task. `None` means the settings let nobody, or nobody keeps it.
-    pub standing: Option<&'a StandingGrants>,
-    /// The chat of the turn, as rules name it.
-    pub chat: &'a str,
-    /// Prompt templates.
-    pub prompts: &'a crate::template::Templates,
-}
-
-/// How much one request may carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Bytes of all messages; past them the oldest tool outputs are folded.
-    pub bytes: usize,
-    /// Messages at the end of the log that are never folded.
-    pub kept: usize,
-    /// Bytes of one tool output among those.
-    pub output: usize,
-}
-
-/// The agent's own tools, which change nothing but its state (`plan`, `clarify`, …), as English prompts describe them. No other tool may
-/// have such a name.
-#[must_use]
-pub fn own_tools() -> &'static [ToolSpec] {
-    prompt::specs::specs(PromptLanguage::En)
-}

@@ -3,7 +3,7 @@
 
 use crate::domain::{Event, Policy, TurnStatus};
 
-use super::step::Reducer;
+use super::writer::Reducer;
 use super::{Beginning, Calls, Next, Showing, Turn, TurnState, begin};
 
 /// A turn that takes up what `expired` left: its request, log, plan and lists. Settings and limits are new, but the mode stays: the log

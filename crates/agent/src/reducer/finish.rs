@@ -1,50 +1,19 @@
-//! The end of a turn: status, last words, what stays open.
+//! The end of a turn: its last words, and the answers of calls that are still open.
 
 use serde_json::json;
 
-use crate::domain::{
-    ActionStatus, Answer, Complexity, DeclaredCall, Event, Notice, Outbound, Plan, StepStatus, TurnId, TurnReason, TurnStatus,
-};
+use crate::domain::{ActionStatus, Answer, DeclaredCall, Event, Notice, Outbound, TurnId, TurnReason, TurnStatus};
 
-use super::capsule;
 use super::compose;
-use super::step::Reducer;
+use super::end::End;
+use super::memory;
+use super::plan::steps::unfinished;
+use super::writer::Reducer;
 use super::{Effect, Next, TurnState, WriteRecord};
 use crate::domain::foreign::one_line;
 
-/// Characters of a step where it is only named.
-const STEP_CAP: usize = 300;
 /// Characters of a request where it stands for a goal.
 const TASK_CAP: usize = 60;
-
-/// Steps of a complex plan that are not done, as people read them; those that failed are marked. A simple plan has no ceremony,
-/// except in plan mode, where its steps are carried out one by one.
-#[must_use]
-pub fn open_steps(state: &TurnState) -> Vec<String> {
-    list_steps(state, |status| !status.is_settled())
-}
-
-/// What the last word names: the open steps, and those that were left out.
-fn unfinished(state: &TurnState) -> Vec<String> {
-    list_steps(state, |status| status != StepStatus::Completed)
-}
-
-fn list_steps(state: &TurnState, which: impl Fn(StepStatus) -> bool) -> Vec<String> {
-    let by_steps = |plan: &&Plan| plan.complexity == Complexity::Complex || state.run.is_some();
-    let plan = state.plan.as_ref().filter(by_steps);
-    let numbered = plan.into_iter().flat_map(|plan| (1..).zip(&plan.steps));
-    numbered
-        .filter(|(_, step)| which(step.status))
-        .map(|(number, step): (usize, _)| {
-            let sign = match step.status {
-                StepStatus::Failed => "✗ ",
-                StepStatus::Skipped => "– ",
-                StepStatus::Pending | StepStatus::InProgress | StepStatus::Completed => "",
-            };
-            format!("{sign}{number}. {}", step.content)
-        })
-        .collect()
-}
 
 /// What ran under the approval of the plan, or under `standing` grants, in order; calls that did the same are counted.
 fn granted(state: &TurnState, standing: bool) -> Vec<DeclaredCall> {
@@ -59,86 +28,6 @@ fn granted(state: &TurnState, standing: bool) -> Vec<DeclaredCall> {
         }
     }
     told
-}
-
-/// Where the plan stands, in signs instead of words: for a limit that no model could comment on.
-pub(super) fn plan_standing(state: &TurnState) -> String {
-    let steps = state.plan.iter().flat_map(|plan| (1..).zip(&plan.steps));
-    let lines = steps.map(|(number, step): (usize, _)| {
-        let sign = match step.status {
-            StepStatus::Completed => "✓",
-            StepStatus::Skipped => "–",
-            StepStatus::Failed => "✗",
-            StepStatus::Pending | StepStatus::InProgress => "○",
-        };
-        format!("{sign} {number}. {}", one_line(&step.content, STEP_CAP))
-    });
-    lines.collect::<Vec<_>>().join("\n")
-}
-
-/// How a turn ends, and what people are told of it.
-pub(super) struct End {
-    status: TurnStatus,
-    reason: TurnReason,
-    text: String,
-    problem: Option<Notice>,
-    incident: Option<String>,
-    /// What expired is the review of a plan.
-    reviewed: bool,
-}
-
-impl End {
-    fn new(status: TurnStatus, reason: TurnReason) -> Self {
-        Self {
-            status,
-            reason,
-            text: String::new(),
-            problem: None,
-            incident: None,
-            reviewed: false,
-        }
-    }
-
-    /// Nobody answered the review of a plan in time.
-    pub(super) fn unreviewed() -> Self {
-        Self {
-            reviewed: true,
-            ..Self::cancelled(TurnReason::Expired)
-        }
-    }
-
-    pub(super) fn completed(reason: TurnReason, text: &str) -> Self {
-        Self::new(TurnStatus::Completed, reason).text(text)
-    }
-
-    pub(super) fn failed(reason: TurnReason) -> Self {
-        Self::new(TurnStatus::Failed, reason)
-    }
-
-    pub(super) fn cancelled(reason: TurnReason) -> Self {
-        Self::new(TurnStatus::Cancelled, reason)
-    }
-
-    /// The model's last words.
-    pub(super) fn text(self, text: &str) -> Self {
-        Self {
-            text: text.to_owned(),
-            ..self
-        }
-    }
-
-    /// Our words about what went wrong.
-    pub(super) fn problem(self, notice: impl Into<Option<Notice>>) -> Self {
-        Self {
-            problem: notice.into(),
-            ..self
-        }
-    }
-
-    /// The incident's id, which the log carries too.
-    pub(super) fn incident(self, incident: Option<String>) -> Self {
-        Self { incident, ..self }
-    }
 }
 
 impl Reducer<'_> {
@@ -162,7 +51,7 @@ impl Reducer<'_> {
         state.next = Next::Nothing;
         state.gate = None;
         state.answer = Some(end.text.clone()).filter(|text| !text.is_empty());
-        state.capsule = Some(capsule::capsule(state));
+        state.capsule = Some(memory::capsule(state));
         let (event, words) = match status {
             TurnStatus::Completed => (Event::TurnCompleted { reason }, "Turn completed"),
             TurnStatus::Cancelled => (Event::TurnCancelled { reason }, "Turn cancelled"),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::domain::{Decision, DecisionKind, Event, GateId, GateKind, Outbound, ResumedReason, Role, TurnReason, TurnStatus, digest128};
 
-use super::finish::End;
-use super::step::Reducer;
+use super::end::End;
+use super::writer::Reducer;
 use super::{Effect, GateOpening, Next, OpenGate, RowVerdict};
 
 /// Digest of what a gate is about, when it is not a plan.

@@ -10,7 +10,7 @@ use crate::domain::{
 
 use super::Turn;
 use super::compose::{flat, hanging, within};
-use super::step::Reducer;
+use super::writer::Reducer;
 
 /// Cap of the block about the chat, whole, in bytes.
 const CONTEXT_CAP: usize = 8 * 1024;

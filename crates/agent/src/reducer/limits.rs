@@ -7,8 +7,9 @@ use crate::domain::{
     Role, TurnReason,
 };
 
-use super::finish::{self, End};
-use super::step::Reducer;
+use super::end::End;
+use super::plan::steps::{open_steps, plan_standing};
+use super::writer::Reducer;
 use super::{ModelReply, Next, OpenGate, compose, gates, plan_mode, reply};
 
 impl Reducer<'_> {
@@ -87,7 +88,7 @@ impl Reducer<'_> {
     /// The turn is at its limit and this is all there is to say.
     pub(super) fn last_words(&mut self, text: String, incident: Option<String>) {
         let state = &mut self.turn.state;
-        let text = if text.is_empty() { finish::plan_standing(state) } else { text };
+        let text = if text.is_empty() { plan_standing(state) } else { text };
         let open = state.plan.as_ref().is_some_and(|plan| !plan.done);
         let end = if !open {
             Some(End::completed(TurnReason::BudgetExhausted, &text))
@@ -108,7 +109,7 @@ impl Reducer<'_> {
         let state = &self.turn.state;
         let summary = state.answer.clone().unwrap_or_default();
         let (requester, ttl_ms) = (state.requester.clone(), state.policy.ttl_ms);
-        let (open_steps, steps_used) = (finish::open_steps(state), state.budget.steps.used);
+        let (open_steps, steps_used) = (open_steps(state), state.budget.steps.used);
         let reached = state.budget.reached();
         let digest = gates::digest(&[&summary, &steps_used.to_string()]);
         self.open_gate(GateKind::Budget, digest, None, replaces, |gate_id| {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::step::Reducer;
+use super::writer::Reducer;
 use super::{Effect, FailedTry, Outage, TurnState};
 use crate::domain::{Event, Millis, Notice, Outbound, digest128};
 

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use crate::domain::{Change, Complexity, CoverageGap, Event, Notice, Plan, Step, StepStatus, ToolSpec, TurnReason, always_asks};
 
-use super::finish::End;
+use super::end::End;
 use super::prompt::specs::{self, plan_schema};
 use super::prompt::words::Words;
 use super::reply::arguments::{own_arguments, text_member};
-use super::step::Reducer;
+use super::writer::Reducer;
 use super::{ReviewOutcome, Showing, TurnState, compose};
 use crate::domain::foreign::{clean, one_line};
 use card::Announcement;
@@ -24,6 +24,7 @@ pub(super) use card::announced;
 use renewed::{changes, check_fits_card, merge_by_id, merge_by_words};
 
 pub use card::{plan_end, progress};
+pub use steps::open_steps;
 
 /// Bytes of `internal_plan`.
 const PLAN_CAP: usize = 32 * 1024;

@@ -7,24 +7,25 @@
 mod blocks;
 mod reflection;
 mod reflection_reply;
+mod stage;
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::domain::{ActionStatus, EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason};
 
 use super::calls::call_digest;
-use super::finish::End;
-use super::plan::steps::ProgressReport;
+use super::end::End;
+use super::plan::steps::{ProgressReport, plan_standing};
 use super::prompt::specs;
 use super::prompt::words::Words;
-use super::step::Reducer;
-use super::{OpenCall, TurnState, finish};
+use super::writer::Reducer;
+use super::{OpenCall, TurnState};
 use crate::domain::foreign::{cut, plain};
 
 pub(super) use blocks::limit;
+pub use stage::{PlanRun, Stage};
 
 /// Model calls that one step may take; then it has failed.
 pub(super) const STEP_LIMIT: u64 = 16;
@@ -34,38 +35,6 @@ const OUTPUT_CAP: usize = 8 * 1024;
 const CALLS: usize = 20;
 /// Bytes of one call's arguments, and of what it gave, in a step's result.
 const CALL_CAP: usize = 500;
-
-/// How far a plan is carried out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanRun {
-    /// What is done now.
-    pub stage: Stage,
-    /// Model calls of the step that is carried out.
-    pub used: u64,
-    /// Digests of the calls that this step has made since it last changed something: made again, they would only give the same.
-    pub answered: Vec<String>,
-}
-
-/// What a turn in plan mode does now.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "stage", rename_all = "snake_case")]
-pub enum Stage {
-    /// Makes a plan, or changes it, until it is in force. A task that needs none is answered here.
-    #[default]
-    Planning,
-    /// Carries out one step, in the log of that step.
-    Executing {
-        /// Its id.
-        step: String,
-    },
-    /// Looks at the plan after a step.
-    Reflecting {
-        /// The first answer could not be read.
-        again: bool,
-    },
-    /// Says what came of it all.
-    Concluding,
-}
 
 /// What the model is in a stage: a file of `prompts/plan_mode` under a heading of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,14 +63,6 @@ pub(super) fn part(state: &TurnState) -> Option<Part> {
         Stage::Reflecting { .. } => part("reflector", "REFLECTOR INSTRUCTIONS", false, false),
         Stage::Concluding => part("conclusion", "CONCLUSION INSTRUCTIONS", false, true),
     })
-}
-
-/// The step whose log is written and read now. `None` means the turn's own log.
-pub(super) fn scope(state: &TurnState) -> Option<&str> {
-    match state.run.as_ref().map(|run| &run.stage) {
-        Some(Stage::Executing { step }) if !state.in_last_call() => Some(step),
-        _ => None,
-    }
 }
 
 /// Does `message` stand in the log of `scope`? What the requester said meanwhile is said to every step.
@@ -245,7 +206,7 @@ impl Reducer<'_> {
 
     /// What the present step did since its last brief, bounded.
     fn step_result(&self, words: &str) -> StepResult {
-        let scope = scope(&self.turn.state);
+        let scope = self.turn.state.scope();
         let log: Vec<&Message> = self.turn.log.iter().filter(|message| message.step.as_deref() == scope).collect();
         let begin = log.iter().rposition(|message| message.role == Role::User).unwrap_or(0);
         let calls = log.iter().skip(begin).flat_map(|message| &message.calls);
@@ -325,7 +286,7 @@ impl Reducer<'_> {
             self.record(text, &[], None);
         }
         // A model that has nothing to say about it leaves the plan to speak for itself.
-        let standing = finish::plan_standing(&self.turn.state);
+        let standing = plan_standing(&self.turn.state);
         let text = if text.is_empty() { &standing } else { text };
         let problem = text.is_empty().then_some(Notice::NothingToSay {});
         self.finish(End::completed(TurnReason::FinalAnswer, text).problem(problem));

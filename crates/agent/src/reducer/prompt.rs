@@ -8,9 +8,11 @@ use serde_json::json;
 
 use crate::domain::{GateKind, MOST_TOOLS, Message, PromptFeature, Role, ToolSpec};
 
-use super::{Env, Next, Room, Turn, compose, plan_mode};
+use super::{Env, Next, Turn, compose, plan_mode};
 use crate::domain::foreign::{cut, plain};
 use words::Words;
+
+pub use specs::own_tools;
 
 /// A text shorter than this is not worth folding, bytes.
 const FOLD_FROM: usize = 240;
@@ -20,6 +22,17 @@ const FOLD_TO: usize = 160;
 const LEAST_KEPT: usize = 2;
 /// Bytes that one of their outputs has at least.
 const LEAST_OUTPUT: usize = 512;
+
+/// How much one request may carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Bytes of all messages; past them the oldest tool outputs are folded.
+    pub bytes: usize,
+    /// Messages at the end of the log that are never folded.
+    pub kept: usize,
+    /// Bytes of one tool output among those.
+    pub output: usize,
+}
 
 impl Default for Room {
     fn default() -> Self {
@@ -54,7 +67,7 @@ impl Room {
 #[must_use]
 pub fn prompt(turn: &Turn, env: &Env<'_>, extra: &str, history: &[Message], room: Room) -> Vec<Message> {
     let system = system(turn, env, extra);
-    let scope = plan_mode::scope(&turn.state);
+    let scope = turn.state.scope();
     let mut log: Vec<Message> = turn
         .log
         .iter()

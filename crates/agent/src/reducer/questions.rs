@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use crate::domain::{CardState, Decision, DecisionKind, GateKind, Outbound, QuestionCard, ResumedReason, TurnReason};
 
-use super::finish::End;
+use super::end::End;
 use super::prompt::specs::{clarify_schema, question_schema};
 use super::reply::arguments::{own_arguments, text_member};
-use super::step::Reducer;
+use super::writer::Reducer;
 use super::{OpenGate, compose, gates};
 use crate::domain::foreign::{clip, one_line, plain};
 

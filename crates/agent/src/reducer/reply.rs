@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::domain::{ActionStatus, Complexity, EffectClass, Event, Message, Notice, Role, ToolCall, ToolSpec, TurnReason};
 
-use super::finish::End;
+use super::end::End;
 use super::plan::todos;
 use super::prompt::specs;
-use super::step::Reducer;
+use super::writer::Reducer;
 use super::{ModelReply, OpenCall, ReviewOutcome, Stage, TurnState, calls, compose};
 use crate::domain::foreign::{clean, clip, one_line};
 use rules::CheckedCall;

@@ -2,11 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::turn::{TurnState, UNKNOWN_MARK};
-
-/// Version of [`TurnState`]'s stored form. 4: an approval grants declared calls, no names of tools; 3: in groups; 2: plan mode, and a step's
-/// result as an object. All of them are read.
-pub const SCHEMA_VERSION: u32 = 4;
+use super::turn::{SCHEMA_VERSION, TurnState, UNKNOWN_MARK};
 
 /// Why a stored state cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -2,12 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stored::SCHEMA_VERSION;
-use super::{Capsule, OpenCall, PlanRun, Reported};
+use super::{Capsule, OpenCall, PlanRun, Reported, Stage};
 use crate::domain::{
     Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Millis, Mode, Plan, Policy, ReceivedFile, Todo,
     TurnReason, TurnStatus, UndoneCall, UndoneCount,
 };
+
+/// Version of [`TurnState`]'s stored form. 4: an approval grants declared calls, no names of tools; 3: in groups; 2: plan mode, and a step's
+/// result as an object. All of them are read.
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// Plans after the first that the model may make of its own accord.
 const MAX_REPLANS: u64 = 3;
@@ -28,7 +31,7 @@ pub struct Turn {
 /// Everything a turn remembers besides its log. [`read_state`](super::read_state) reads its stored form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnState {
-    /// [`SCHEMA_VERSION`](super::SCHEMA_VERSION) of the writer.
+    /// [`SCHEMA_VERSION`] of the writer.
     pub schema_version: u32,
     /// Turn id as text (`run_id` of the marker).
     pub turn_id: String,
@@ -101,6 +104,14 @@ impl TurnState {
     #[must_use]
     pub fn in_last_call(&self) -> bool {
         matches!(self.next, Next::CallModel { last: true })
+    }
+
+    /// The step whose log is written and read now. `None` means the turn's own log.
+    pub(super) fn scope(&self) -> Option<&str> {
+        match self.run.as_ref().map(|run| &run.stage) {
+            Some(Stage::Executing { step }) if !self.in_last_call() => Some(step),
+            _ => None,
+        }
     }
 
     /// The approval of the current plan, if it stands approved exactly as it is.

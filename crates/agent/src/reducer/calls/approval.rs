@@ -6,7 +6,7 @@ use crate::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, CoverageKind, CoveredBy, Decision,
     DecisionKind, EffectClass, Event, GateId, GateKind, Outbound, Ruling, TurnId, Via, covering, on_one_card,
 };
-use crate::reducer::step::Reducer;
+use crate::reducer::writer::Reducer;
 use crate::reducer::{Effect, GateOpening, OpenGate, ReviewOutcome, RowVerdict, compose, gates};
 
 use super::justification;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::domain::{ActionStatus, Decision, DecisionKind, Demand, EffectClass, JudgedCall, Judgement, Ruling, Scope, Via, judge};
-use crate::reducer::step::Reducer;
+use crate::reducer::writer::Reducer;
 use crate::reducer::{Effect, Env, Next, OpenCall, compose};
 
 /// Does a rule forbid this call now? Asked once more when it is sent: the rule may be newer than the approval.

@@ -7,7 +7,7 @@ use super::{OpenCall, call_digest};
 use crate::domain::{
     ActionStatus, ApprovalMode, CoveredBy, Decision, DecisionKind, EffectClass, StandingGrant, StandingOffer, ToolSpec, Via,
 };
-use crate::reducer::step::Reducer;
+use crate::reducer::writer::Reducer;
 use crate::reducer::{Effect, Env};
 
 /// Was this call let through by a standing grant that does not cover it now? Asked once more when the call is sent: somebody may have taken the

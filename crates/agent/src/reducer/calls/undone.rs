@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{OpenCall, call_digest};
 use crate::domain::{ActionStatus, DeclaredCall, UndoneCall, UndoneReason};
 use crate::reducer::UndoneRecord;
-use crate::reducer::step::Reducer;
+use crate::reducer::writer::Reducer;
 
 /// Calls that are kept; an answer names no more.
 const MOST: usize = 100;

@@ -9,7 +9,10 @@ use crate::domain::{
     PlanWords, Policy, ProgressView, Role, StepStatus, StepView, ToolSpec,
 };
 use crate::reducer::prompt::specs;
-use crate::reducer::{Showing, Turn, TurnState, finish};
+use crate::reducer::writer::Reducer;
+use crate::reducer::{Effect, Showing, Turn, TurnState};
+
+use super::steps::open_steps;
 
 /// Bytes of the model's own words that the card shows while it works.
 const NOTE_CAP: usize = 2000;
@@ -126,7 +129,7 @@ pub(in crate::reducer) fn steps(plan: &Plan) -> Vec<StepView> {
     plan.steps.iter().map(StepView::from).collect()
 }
 
-/// What [`Effect::Progress`](crate::reducer::Effect::Progress) shows: the gate whose card is repainted (`None` means a card of the turn's own), and
+/// What [`Effect::Progress`] shows: the gate whose card is repainted (`None` means a card of the turn's own), and
 /// the view. Gives `None` when there is nothing to show.
 #[must_use]
 pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
@@ -141,12 +144,21 @@ pub fn progress(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {
     Some((gate, card))
 }
 
+impl Reducer<'_> {
+    /// The card that shows the plan must be painted anew.
+    pub(in crate::reducer) fn repaint_plan(&mut self) {
+        if progress(self.turn).is_some() && !self.has(&Effect::Progress) {
+            self.effect(Effect::Progress);
+        }
+    }
+}
+
 /// How the turn ended, if it is over, as the card of its plan says it.
 #[must_use]
 pub fn plan_end(turn: &Turn) -> Option<PlanEnd> {
     let state = &turn.state;
     let over = state.status.is_final();
-    over.then(|| PlanEnd::of(state.status, state.reason, !finish::open_steps(state).is_empty()))
+    over.then(|| PlanEnd::of(state.status, state.reason, !open_steps(state).is_empty()))
 }
 
 fn shown(turn: &Turn) -> Option<(Option<GateId>, Outbound)> {

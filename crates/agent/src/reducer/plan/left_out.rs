@@ -2,7 +2,7 @@
 
 use crate::domain::foreign::one_line;
 use crate::domain::{Decision, Event, LeftOut, Message, Plan, ResumedReason, Role, Step};
-use crate::reducer::step::Reducer;
+use crate::reducer::writer::Reducer;
 use crate::reducer::{Showing, compose};
 
 use super::parse;

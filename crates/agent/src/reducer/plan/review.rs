@@ -1,8 +1,8 @@
 //! Row 3 of `docs/agent.md`: the review of a plan, and what its decision does.
 
 use crate::domain::{CardState, Decision, DecisionKind, GateKind, Message, Notice, Outbound, ResumedReason, Role, TurnReason};
-use crate::reducer::finish::End;
-use crate::reducer::step::Reducer;
+use crate::reducer::end::End;
+use crate::reducer::writer::Reducer;
 use crate::reducer::{Approval, ApprovedCard, GateOpening, OpenGate, ReviewOutcome, compose, gates};
 
 use super::card::plan_card;

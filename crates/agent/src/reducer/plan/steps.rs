@@ -3,12 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::domain::foreign::{one_line, plain};
-use crate::domain::{Event, Plan, Step, StepResult, StepStatus};
+use crate::domain::{Complexity, Event, Plan, Step, StepResult, StepStatus};
 use crate::reducer::prompt::specs::progress_schema;
 use crate::reducer::prompt::words::Words;
 use crate::reducer::reply::arguments::{own_arguments, text_member};
-use crate::reducer::step::Reducer;
-use crate::reducer::{Showing, compose};
+use crate::reducer::writer::Reducer;
+use crate::reducer::{Showing, TurnState, compose};
+
+/// Characters of a step where it is only named.
+const STEP_CAP: usize = 300;
 
 /// `plan_progress`, with the steps found in the plan (by position).
 #[derive(Clone, Debug, PartialEq)]
@@ -167,6 +170,50 @@ impl Reducer<'_> {
             plan.revision += 1;
         }
     }
+}
+
+/// Steps of a complex plan that are not done, as people read them; those that failed are marked. A simple plan has no ceremony,
+/// except in plan mode, where its steps are carried out one by one.
+#[must_use]
+pub fn open_steps(state: &TurnState) -> Vec<String> {
+    list_steps(state, |status| !status.is_settled())
+}
+
+/// What the last word names: the open steps, and those that were left out.
+pub(in crate::reducer) fn unfinished(state: &TurnState) -> Vec<String> {
+    list_steps(state, |status| status != StepStatus::Completed)
+}
+
+fn list_steps(state: &TurnState, which: impl Fn(StepStatus) -> bool) -> Vec<String> {
+    let by_steps = |plan: &&Plan| plan.complexity == Complexity::Complex || state.run.is_some();
+    let plan = state.plan.as_ref().filter(by_steps);
+    let numbered = plan.into_iter().flat_map(|plan| (1..).zip(&plan.steps));
+    numbered
+        .filter(|(_, step)| which(step.status))
+        .map(|(number, step): (usize, _)| {
+            let sign = match step.status {
+                StepStatus::Failed => "✗ ",
+                StepStatus::Skipped => "– ",
+                StepStatus::Pending | StepStatus::InProgress | StepStatus::Completed => "",
+            };
+            format!("{sign}{number}. {}", step.content)
+        })
+        .collect()
+}
+
+/// Where the plan stands, in signs instead of words: for a limit that no model could comment on.
+pub(in crate::reducer) fn plan_standing(state: &TurnState) -> String {
+    let steps = state.plan.iter().flat_map(|plan| (1..).zip(&plan.steps));
+    let lines = steps.map(|(number, step): (usize, _)| {
+        let sign = match step.status {
+            StepStatus::Completed => "✓",
+            StepStatus::Skipped => "–",
+            StepStatus::Failed => "✗",
+            StepStatus::Pending | StepStatus::InProgress => "○",
+        };
+        format!("{sign} {number}. {}", one_line(&step.content, STEP_CAP))
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Where the model stands, in one or two sentences.

@@ -7,7 +7,7 @@ use crate::domain::{Event, Step, StepStatus, Todo, TodoStatus};
 use crate::reducer::TurnState;
 use crate::reducer::prompt::specs::todos_schema;
 use crate::reducer::reply::arguments::{own_arguments, text_member};
-use crate::reducer::step::Reducer;
+use crate::reducer::writer::Reducer;
 
 /// The whole list, as one call replaces it.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,7 +3,7 @@
 use crate::domain::{Event, Plan, StepStatus};
 use crate::reducer::plan::announced;
 use crate::reducer::plan::renewed::check_fits_card;
-use crate::reducer::step::Reducer;
+use crate::reducer::writer::Reducer;
 
 use super::reflection_reply::{ReflectionOutcome, ReflectionReply, difference, merge};
 use super::{PlanRun, Stage, blocks, position};

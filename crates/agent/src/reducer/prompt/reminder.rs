@@ -3,7 +3,7 @@
 use crate::domain::Role;
 
 use crate::reducer::compose;
-use crate::reducer::step::Reducer;
+use crate::reducer::writer::Reducer;
 
 impl Reducer<'_> {
     /// Appends the reminder to the last message when it is due and there is something to remind of.

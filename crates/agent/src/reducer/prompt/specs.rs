@@ -38,6 +38,13 @@ pub(in crate::reducer) fn specs(language: PromptLanguage) -> &'static [ToolSpec]
     }
 }
 
+/// The agent's own tools, which change nothing but its state (`plan`, `clarify`, …), as English prompts describe them. No other tool may
+/// have such a name.
+#[must_use]
+pub fn own_tools() -> &'static [ToolSpec] {
+    specs(PromptLanguage::En)
+}
+
 fn described(language: PromptLanguage) -> Vec<ToolSpec> {
     let described = |(name, mut parameters): (&str, Value)| {
         words::describe(&mut parameters, name, language);

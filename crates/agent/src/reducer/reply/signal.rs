@@ -8,12 +8,12 @@ mod cut;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub(in crate::reducer) use cut::split_signal;
+
 /// The member that makes an object a signal.
 const MEMBER: &str = "continuation";
 /// What stands in it.
 const MEMBERS: [&str; 6] = ["status", "reason", "next_action", "progress", "steps_completed", "steps_remaining"];
-/// Looks at one reply: what is left when objects are taken out can form another one.
-const ROUNDS: usize = 16;
 
 /// A reply in two parts: words for people, and the signal that came with them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,50 +46,6 @@ pub struct Reported {
     pub total_steps: Option<u64>,
     /// 0 to 100.
     pub percentage: Option<f64>,
-}
-
-/// Reads a reply. Whatever it holds, the words that are left hold no signal.
-pub(in crate::reducer) fn split_signal(reply: &str) -> ReplyText {
-    let mut found = ReplyText {
-        text: reply.trim().to_owned(),
-        signal: None,
-    };
-    for _ in 0..ROUNDS {
-        let Some(next) = cut::whole(&found.text).or_else(|| cut::broken(&found.text)) else {
-            return found;
-        };
-        found.text = next.text;
-        // What a first look finds is said by the model, what later ones find may be put together by our cuts.
-        found.signal = found.signal.or(next.signal);
-    }
-    if let Some(at) = found.text.find(MEMBER) {
-        found.text.truncate(found.text[..at].rfind('\n').unwrap_or(0));
-    }
-    found
-}
-
-/// What an object says, if it is one of the protocol's: its `response`, and the signal. `alone`: nothing else stands in the reply.
-fn read(object: &Map<String, Value>, alone: bool) -> Option<(String, Option<Signal>)> {
-    let signal = match object.get(MEMBER) {
-        Some(Value::Object(inner)) if inner.is_empty() || inner.keys().any(|key| MEMBERS.contains(&key.as_str())) => signal(inner),
-        Some(Value::String(status)) if is_status(status) => Some(Signal {
-            goes_on: goes_on(status),
-            ..Signal::default()
-        }),
-        // The envelope without its signal.
-        None | Some(Value::Null)
-            if alone && object.contains_key("response") && object.keys().all(|key| key == "response" || key == MEMBER) =>
-        {
-            None
-        }
-        _ => return None,
-    };
-    let response = match object.get("response") {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => split_signal(text).text,
-        Some(other) => other.to_string(),
-    };
-    Some((response, signal))
 }
 
 fn signal(inner: &Map<String, Value>) -> Option<Signal> {

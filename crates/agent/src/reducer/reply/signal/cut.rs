@@ -1,15 +1,61 @@
 //! Finding the protocol's objects in a reply and taking them out, sound ones and broken ones.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{MEMBER, ReplyText, Signal, is_status, read};
+use super::{MEMBER, MEMBERS, ReplyText, Signal, goes_on, is_status, signal};
 
+/// Looks at one reply: what is left when objects are taken out can form another one.
+const ROUNDS: usize = 16;
 /// Openings that are tried for one broken object.
 const OPENINGS: usize = 16;
 /// Members that are looked at for the first broken object.
 const PLACES: usize = 64;
 /// Bytes before an object that can still be an opening fence and nothing else.
 const FENCE: usize = 32;
+
+/// Reads a reply. Whatever it holds, the words that are left hold no signal.
+pub(in crate::reducer) fn split_signal(reply: &str) -> ReplyText {
+    let mut found = ReplyText {
+        text: reply.trim().to_owned(),
+        signal: None,
+    };
+    for _ in 0..ROUNDS {
+        let Some(next) = whole(&found.text).or_else(|| broken(&found.text)) else {
+            return found;
+        };
+        found.text = next.text;
+        // What a first look finds is said by the model, what later ones find may be put together by our cuts.
+        found.signal = found.signal.or(next.signal);
+    }
+    if let Some(at) = found.text.find(MEMBER) {
+        found.text.truncate(found.text[..at].rfind('\n').unwrap_or(0));
+    }
+    found
+}
+
+/// What an object says, if it is one of the protocol's: its `response`, and the signal. `alone`: nothing else stands in the reply.
+fn read(object: &Map<String, Value>, alone: bool) -> Option<(String, Option<Signal>)> {
+    let signal = match object.get(MEMBER) {
+        Some(Value::Object(inner)) if inner.is_empty() || inner.keys().any(|key| MEMBERS.contains(&key.as_str())) => signal(inner),
+        Some(Value::String(status)) if is_status(status) => Some(Signal {
+            goes_on: goes_on(status),
+            ..Signal::default()
+        }),
+        // The envelope without its signal.
+        None | Some(Value::Null)
+            if alone && object.contains_key("response") && object.keys().all(|key| key == "response" || key == MEMBER) =>
+        {
+            None
+        }
+        _ => return None,
+    };
+    let response = match object.get("response") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => split_signal(text).text,
+        Some(other) => other.to_string(),
+    };
+    Some((response, signal))
+}
 
 /// The reply without the protocol's objects that are sound JSON. `None` means there are none.
 pub(super) fn whole(text: &str) -> Option<ReplyText> {
@@ -76,7 +122,7 @@ fn cut_off(text: &str) -> Option<ReplyText> {
 fn is_ours(value: &str) -> bool {
     match value.chars().next() {
         None => true,
-        Some('{') => closing(value).is_none_or(|end| end <= 2 || super::MEMBERS.iter().any(|name| value[..end].contains(name))),
+        Some('{') => closing(value).is_none_or(|end| end <= 2 || MEMBERS.iter().any(|name| value[..end].contains(name))),
         Some('"') => value[1..].split('"').next().is_some_and(is_status),
         Some(_) => false,
     }
@@ -170,7 +216,7 @@ fn rescued(object: &str) -> String {
     // The end may have torn an escape (`\uD83D\uDE00` is the longest).
     let read = |torn: usize| serde_json::from_str::<String>(&format!("\"{}\"", begun.get(..begun.len().checked_sub(torn)?)?)).ok();
     let text = (0..=12).find_map(read);
-    text.map(|text| super::split_signal(&text).text).unwrap_or_default()
+    text.map(|text| split_signal(&text).text).unwrap_or_default()
 }
 
 /// A reply while pieces are taken out of it.
