@@ -7,65 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{code, home, sources};
 
-/// The cycles that exist: the files of an entry import one another, directly or by way of others. The list may only shrink; the failed test prints the lines to
-/// take out and to put in.
-const KNOWN_CYCLES: &[&[&str]] = &[
-    &[
-        "crates/agent/src/reducer.rs",
-        "crates/agent/src/reducer/calls.rs",
-        "crates/agent/src/reducer/capsule.rs",
-        "crates/agent/src/reducer/compose.rs",
-        "crates/agent/src/reducer/finish.rs",
-        "crates/agent/src/reducer/gates.rs",
-        "crates/agent/src/reducer/plan/card.rs",
-        "crates/agent/src/reducer/plan/steps.rs",
-        "crates/agent/src/reducer/plan_mode.rs",
-        "crates/agent/src/reducer/plan_mode/blocks.rs",
-        "crates/agent/src/reducer/prompt/specs.rs",
-        "crates/agent/src/reducer/prompt/specs/words.rs",
-        "crates/agent/src/reducer/prompt/words.rs",
-        "crates/agent/src/reducer/reply/arguments.rs",
-        "crates/agent/src/reducer/reply/signal.rs",
-        "crates/agent/src/reducer/reply/signal/cut.rs",
-        "crates/agent/src/reducer/step.rs",
-        "crates/agent/src/reducer/stored.rs",
-        "crates/agent/src/reducer/turn.rs",
-    ],
-    &["crates/agent/src/tools/mcp.rs", "crates/agent/src/tools/mcp/tool.rs"],
-];
-
 /// design: no cycle between the files of a room.
 #[test]
 fn files_of_a_room_need_each_other_in_one_direction() {
     let map = Map::of(sources());
-    let now: BTreeSet<Vec<String>> = map.cycles().into_iter().collect();
-    let listed: BTreeSet<Vec<String>> = KNOWN_CYCLES
-        .iter()
-        .map(|cycle| cycle.iter().map(|file| (*file).to_owned()).collect())
-        .collect();
-    let mut wrong = Vec::new();
-    for cycle in now.difference(&listed) {
-        let within = |old: &&Vec<String>| cycle.iter().all(|file| old.contains(file));
-        wrong.push(match listed.iter().find(within) {
-            Some(_) => "a cycle got smaller; put in:".to_owned(),
-            None => format!(
-                "a new cycle; turn one of these imports around:\n{}\nits line would be:",
-                map.told(cycle)
-            ),
-        });
-        wrong.push(line(cycle));
-    }
-    for cycle in listed.difference(&now) {
-        wrong.push("not there any more; take out:".to_owned());
-        wrong.push(line(cycle));
-    }
-    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
-}
-
-/// The line of a cycle in [`KNOWN_CYCLES`].
-fn line(cycle: &[String]) -> String {
-    let files: Vec<String> = cycle.iter().map(|file| format!("\"{file}\"")).collect();
-    format!("    &[{}],", files.join(", "))
+    let cycles: Vec<String> = map.cycles().iter().map(|cycle| map.told(cycle)).collect();
+    assert!(cycles.is_empty(), "turn one import of each cycle around:\n{}", cycles.join("\n\n"));
 }
 
 /// A module by its path, the package's name first.
