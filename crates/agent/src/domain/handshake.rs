@@ -102,15 +102,12 @@ impl Actor {
         }
     }
 
-    /// The same, as one who acts by this `right`.
+    /// This actor, with the person by whose right they act. The holder of the API token acts by the token.
     #[must_use]
     pub fn by_right(&self, right: &Right) -> Self {
-        let in_place_of = match right {
-            Right::InPlaceOf { person, .. } if !self.by_token => Some(person.clone()),
-            Right::InPlaceOf { .. } | Right::Yes | Right::Through(_) | Right::Escalated | Right::No | Right::Unknown(_) => None,
-        };
+        let basis = right.basis().filter(|_| !self.by_token);
         Self {
-            in_place_of,
+            in_place_of: basis.and_then(|basis| basis.in_place_of.clone()),
             ..self.clone()
         }
     }
@@ -134,21 +131,16 @@ impl Actor {
 
     /// The approval of this actor, who has this `right`; of one row of a tool approval, or of the gate.
     pub fn vote(&self, right: &Right, row: Option<&ActionId>) -> Option<Vote> {
-        let by = self.user.clone()?;
-        let group = match right {
-            Right::Through(group) if !self.by_token => Some(group.clone()),
-            Right::InPlaceOf { group, .. } if !self.by_token => group.clone(),
-            Right::InPlaceOf { .. } | Right::Through(_) | Right::Yes | Right::Escalated | Right::No | Right::Unknown(_) => None,
-        };
+        let basis = right.basis().filter(|_| !self.by_token);
         Some(Vote {
-            by,
+            by: self.user.clone()?,
             via: self.via,
             principal: self.by_token.then(|| super::API_TOKEN.to_owned()),
             at: self.now,
             event_id: self.event_id.clone(),
             row: row.cloned(),
-            group,
-            in_place_of: self.by_right(right).in_place_of,
+            group: basis.and_then(|basis| basis.group.clone()),
+            in_place_of: basis.and_then(|basis| basis.in_place_of.clone()),
         })
     }
 
@@ -166,48 +158,90 @@ impl Actor {
 /// May a person approve, by the settings of this moment?
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Right {
-    /// They may.
-    Yes,
-    /// They may, as a member of this group.
-    Through(String),
-    /// They may because this gate was escalated to them, not as one of the approvers. Nobody may in their place.
-    Escalated,
-    /// They may in the place of this person, who is away.
-    InPlaceOf {
-        /// Whose right it is.
-        person: String,
-        /// The group as whose member that person may.
-        group: Option<String>,
-    },
+    /// They may, for this reason.
+    Given(Basis),
     /// They may not.
     No,
     /// Nobody knows: they may be in these groups, which could not be looked up.
     Unknown(Vec<String>),
 }
 
-impl Right {
-    /// Is it known that they may?
-    #[must_use]
-    pub fn is_given(&self) -> bool {
+/// Why a person may approve. Without any of these they are an approver themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Basis {
+    /// The group as whose member they may approve, or the person in whose place they do.
+    pub group: Option<String>,
+    /// The person who is away, and whose right it is.
+    pub in_place_of: Option<String>,
+    /// The gate was escalated to them; they are none of its approvers. Nobody may approve in their place.
+    pub escalated: bool,
+}
+
+impl Basis {
+    /// How far from an approver's own right it is: of several rights the nearest is used, and all that are needed are as good as the farthest.
+    fn distance(&self) -> u8 {
         match self {
-            Self::Yes | Self::Through(_) | Self::Escalated | Self::InPlaceOf { .. } => true,
-            Self::No | Self::Unknown(_) => false,
+            Self { in_place_of: Some(_), .. } => 3,
+            Self { escalated: true, .. } => 2,
+            Self { group: Some(_), .. } => 1,
+            Self { group: None, .. } => 0,
         }
+    }
+}
+
+impl Right {
+    /// They are an approver themselves.
+    pub const OWN: Self = Self::Given(Basis {
+        group: None,
+        in_place_of: None,
+        escalated: false,
+    });
+
+    /// They may as a member of this group.
+    pub fn through(group: &str) -> Self {
+        Self::Given(Basis {
+            group: Some(group.to_owned()),
+            ..Basis::default()
+        })
+    }
+
+    /// They may because the gate was escalated to them.
+    pub fn escalated() -> Self {
+        Self::Given(Basis {
+            escalated: true,
+            ..Basis::default()
+        })
+    }
+
+    /// Why they may, if it is known that they may.
+    pub fn basis(&self) -> Option<&Basis> {
+        match self {
+            Self::Given(basis) => Some(basis),
+            Self::No | Self::Unknown(_) => None,
+        }
+    }
+
+    /// Is it known that they may?
+    pub fn is_given(&self) -> bool {
+        self.basis().is_some()
     }
 
     /// This right of `person`, used by their deputy. It passes on once: what a deputy may is not theirs to pass on. Nor is an escalated
     /// gate: other people were asked by name.
     #[must_use]
     pub fn in_place_of(self, person: &str) -> Self {
-        let group = match self {
-            Self::Yes => None,
-            Self::Through(group) => Some(group),
-            Self::InPlaceOf { .. } | Self::Escalated | Self::No => return Self::No,
-            Self::Unknown(groups) => return Self::Unknown(groups),
-        };
-        Self::InPlaceOf {
-            person: person.to_owned(),
-            group,
+        match self {
+            Self::Given(Basis {
+                group,
+                in_place_of: None,
+                escalated: false,
+            }) => Self::Given(Basis {
+                group,
+                in_place_of: Some(person.to_owned()),
+                escalated: false,
+            }),
+            Self::Given(_) | Self::No => Self::No,
+            Self::Unknown(groups) => Self::Unknown(groups),
         }
     }
 
@@ -217,11 +251,9 @@ impl Right {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Self::No,
             (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
-            (Self::Unknown(groups), _) | (_, Self::Unknown(groups)) => Self::Unknown(groups),
-            (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
-            (Self::Escalated, _) | (_, Self::Escalated) => Self::Escalated,
-            (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
-            (Self::Yes, Self::Yes) => Self::Yes,
+            (Self::Unknown(groups), Self::Given(_)) | (Self::Given(_), Self::Unknown(groups)) => Self::Unknown(groups),
+            (Self::Given(one), Self::Given(other)) if other.distance() > one.distance() => Self::Given(other),
+            (Self::Given(one), Self::Given(_)) => Self::Given(one),
         }
     }
 
@@ -229,10 +261,8 @@ impl Right {
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
-            (Self::Through(group), _) | (_, Self::Through(group)) => Self::Through(group),
-            (Self::Escalated, _) | (_, Self::Escalated) => Self::Escalated,
-            (deputy @ Self::InPlaceOf { .. }, _) | (_, deputy @ Self::InPlaceOf { .. }) => deputy,
+            (Self::Given(one), Self::Given(other)) if other.distance() < one.distance() => Self::Given(other),
+            (Self::Given(given), _) | (Self::No | Self::Unknown(_), Self::Given(given)) => Self::Given(given),
             (Self::Unknown(groups), Self::Unknown(more)) => Self::Unknown(all_of(groups, more)),
             (Self::Unknown(groups), Self::No) | (Self::No, Self::Unknown(groups)) => Self::Unknown(groups),
             (Self::No, Self::No) => Self::No,
@@ -313,6 +343,15 @@ pub enum Settlement {
     },
 }
 
+/// What an act comes to, with the approval that is to be kept for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The effect, in which the approval counts already.
+    pub settlement: Settlement,
+    /// The approval. `None` means that the act is none.
+    pub vote: Option<Vote>,
+}
+
 /// Why an act has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -343,17 +382,19 @@ pub fn settle(
     actor: &Actor,
     right: impl Fn(&str, &Approvers) -> Right,
     words: Option<&str>,
-) -> Result<Settlement, Refusal> {
+) -> Result<Answer, Refusal> {
     let own = check(gate, gate.approvers, act, actor, &right)?;
     let actor = &actor.by_right(&own);
+    let vote = actor.vote(&own, None).filter(|_| *act == Act::Approve);
     let mut approvers = Vec::new();
     if *act == Act::Approve {
-        approvers = counted(gate.needed(), gate.votes.to_vec(), actor, actor.vote(&own, None), |vote| {
+        approvers = counted(gate.needed(), gate.votes.to_vec(), actor, vote.clone(), |vote| {
             stands(vote, gate.requester, gate.approvers, &right)
         });
-        let counted = u32::try_from(approvers.len()).unwrap_or(u32::MAX);
-        if counted < gate.needed() {
-            return Ok(Settlement::Voted { votes: counted });
+        let votes = u32::try_from(approvers.len()).unwrap_or(u32::MAX);
+        if votes < gate.needed() {
+            let settlement = Settlement::Voted { votes };
+            return Ok(Answer { settlement, vote });
         }
     }
     let kept = match act {
@@ -361,17 +402,12 @@ pub fn settle(
         Act::Approve | Act::Revise(_) | Act::Cancel | Act::Reject(_) => Vec::new(),
     };
     let (kind, text) = act.decides(&kept, words);
-    Ok(Settlement::Decided(Decision {
+    let settlement = Settlement::Decided(Decision {
         approvers,
         kept,
         ..actor.decision(kind, text)
-    }))
-}
-
-/// The approval of `actor` at `gate`, which asks for no calls, if they may give it.
-pub fn vote(gate: &GateStanding<'_>, actor: &Actor, right: impl Fn(&str, &Approvers) -> Right) -> Option<Vote> {
-    let own = right_of(gate, gate.approvers, &Act::Approve, actor, None, right).ok()?;
-    actor.vote(&own, None)
+    });
+    Ok(Answer { settlement, vote })
 }
 
 /// Those whose approval counts, with that of `actor`, where `needed` are needed.
@@ -445,7 +481,7 @@ fn right_of(
     right: impl Fn(&str, &Approvers) -> Right,
 ) -> Result<Right, Refusal> {
     if actor.by_token {
-        return Ok(Right::Yes);
+        return Ok(Right::OWN);
     }
     let user = actor.user.as_deref().unwrap_or_default();
     // A deputy of several lends their vote to one for whom nobody has voted, if there is one.
@@ -458,7 +494,7 @@ fn right_of(
     match may(act, user, gate.requester, approvers, unheard.into_iter().chain(voted), right) {
         Right::No => Err(Refusal::NotEntitled),
         Right::Unknown(groups) => Err(Refusal::GroupUnknown(groups)),
-        given @ (Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. }) => Ok(given),
+        given @ Right::Given(_) => Ok(given),
     }
 }
 
@@ -476,7 +512,7 @@ pub fn may<'a>(
     // A requester who is not an approver may change and refuse, never approve.
     let own = |person: &str| {
         if person == requester && *act != Act::Approve {
-            Right::Yes
+            Right::OWN
         } else {
             right(person, approvers)
         }

@@ -41,7 +41,7 @@ pub(super) async fn ask_again(
     // Everybody who may cancel the review may ask for its plan again.
     match rights.may(actor.user.as_deref().unwrap_or_default(), &Act::Cancel, gate) {
         _ if actor.by_token => (),
-        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => (),
+        Right::Given(_) => (),
         Right::Unknown(groups) => return Ok(Notice::GroupUnknown { groups }),
         Right::No => {
             session.audit_act("refused", gate, None, actor, json!({}));
@@ -49,13 +49,7 @@ pub(super) async fn ask_again(
         }
     }
     if let Some(first) = &record.asked_again {
-        // The platform's repetition of a press hears what the first one heard.
-        let repeated = first.event_id.is_some() && first.event_id == actor.event_id;
-        return Ok(if repeated {
-            Notice::AskingAgain { before: 0 }
-        } else {
-            asked_before(first)
-        });
+        return Ok(asked_before(first));
     }
     let closed_at = record.decision.as_ref().map_or(gate.expires_at, |decision| decision.at);
     if actor.now.since(closed_at) > LATE {

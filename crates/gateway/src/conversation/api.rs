@@ -267,7 +267,7 @@ impl Conversations {
         let user = actor.user.as_deref().unwrap_or_default();
         let rights = self.rights_of(&mut tx, &turn.conversation, user).await?;
         let right = match actor.by_token || turn.user == user {
-            true => Right::Yes,
+            true => Right::OWN,
             false => rights.of_plans(user, &turn.user),
         };
         if !right.is_given() {

@@ -11,7 +11,7 @@ use countersign_agent::domain::{
 use crate::store::{GateRecord, Read, StoreError, Tx, outbox_key};
 
 use super::again::{ask_again, has_button};
-use super::notices::{after, done, done_so, refused, row_done, too_late, vote_recorded};
+use super::notices::{after, refused, row_done, too_late, vote_recorded};
 use super::rights::Rights;
 use super::settle::{GateOutcome, RowOutcome, RowsAct, lapse, latest_review, settle, settle_row, words_under_way};
 use super::{ClickAnswer, Conversations, feedback, paint};
@@ -52,7 +52,12 @@ impl Conversations {
         // What is decided belongs to the chat of the gate, wherever its button was pressed.
         let place = elsewhere.as_ref().map_or(&inbound.conversation, |gate| &gate.conversation);
         let mut tx = self.ledger.begin_in(place).await?;
-        let fresh = tx.insert_handled(inbound).await?;
+        if !tx.insert_press(inbound).await? {
+            // The platform's repetition of a press hears what the first one heard, and does nothing. The outbox repaints the card.
+            let notice = tx.answer_to(inbound).await?.unwrap_or(Notice::UnknownReview {});
+            tracing::info!(event_id = %inbound.event_key, notice = notice.key(), "click repeated");
+            return Ok(ClickAnswer::notice(notice));
+        }
         let unlisted = match (&elsewhere, in_list(inbound)) {
             (_, false) => None,
             (None, true) => Some(Notice::UnknownReview {}),
@@ -63,7 +68,6 @@ impl Conversations {
             inbound,
             click,
             elsewhere: elsewhere.is_some(),
-            fresh,
             conversations: self,
             actor: Actor::person(&inbound.sender, Via::Button, &inbound.event_key, self.clock.now()),
         };
@@ -72,7 +76,7 @@ impl Conversations {
             (None, Some(ClickTarget::Gate(id))) => press.decide_gate(&mut tx, id).await?,
             (None, Some(ClickTarget::Action(id))) => press.decide_row(&mut tx, id).await?,
             (None, Some(ClickTarget::Turn(id))) if click.verb == ClickVerb::TryAgain => {
-                let told = self.pressed_try_again(&mut tx, inbound, (&press.actor, fresh), id).await?;
+                let told = self.pressed_try_again(&mut tx, inbound, &press.actor, id).await?;
                 told.map(ClickAnswer::notice)
             }
             (None, Some(ClickTarget::Turn(id))) => press.judge(&mut tx, id).await?,
@@ -87,9 +91,10 @@ impl Conversations {
             answer.card = answer.card.and_then(|card| card.copy_for(&inbound.sender, gate));
         }
         if !matches!(answer.notice, Notice::GroupUnknown { .. }) {
+            tx.note_answer(inbound, &answer.notice).await?;
             tx.commit().await?;
         }
-        tracing::info!(event_id = %inbound.event_key, notice = answer.notice.key(), fresh, "click decided");
+        tracing::info!(event_id = %inbound.event_key, notice = answer.notice.key(), "click decided");
         Ok(answer)
     }
 
@@ -131,8 +136,6 @@ struct Press<'a> {
     click: &'a Click,
     /// It was pressed on a copy for the one who pressed it, or in the list of what waits for them.
     elsewhere: bool,
-    /// `false` means the platform sent it before; nothing is done, the answer tells what came of it.
-    fresh: bool,
     conversations: &'a Conversations,
     actor: Actor,
 }
@@ -173,16 +176,7 @@ impl Press<'_> {
         if self.click.verb == ClickVerb::AskAgain {
             return self.ask_again(session, &pressed).await;
         }
-        // The platform's repetition of words is no second word.
-        let repeated = pressed
-            .decision
-            .as_ref()
-            .is_some_and(|decision| decision.event_id == self.actor.event_id);
-        let record = if repeated {
-            pressed
-        } else {
-            latest_review(session, pressed).await?
-        };
+        let record = latest_review(session, pressed).await?;
         let earlier = record.gate.id != *id;
         let answer = self.answer(session, record).await?;
         // The painted card is that of the later gate. It must not replace the earlier card, which was pressed.
@@ -230,63 +224,34 @@ impl Press<'_> {
         if let Some(barred) = self.barred(session, &record) {
             return Ok(Some(barred));
         }
-        if !self.fresh {
-            return self.repeated(session, record, &act).await;
-        }
         let rights = self.rights(session, &record).await?;
-        Ok(Some(match settle(session, &record, &act, None, &self.actor, &rights).await? {
-            GateOutcome::Decided(decision) => {
-                let rows = session.actions_of_gate(&record.gate.id).await?;
-                ClickAnswer {
-                    notice: done(record.gate.kind, &decision),
-                    card: Some(paint::decided(&record.gate.card, &decision, &rows)),
-                }
+        let outcome = settle(session, &record, &act, None, &self.actor, &rights).await?;
+        let card = match &outcome {
+            GateOutcome::Decided(_) | GateOutcome::Voted { .. } | GateOutcome::RowsDecided(_) => {
+                Some(self.card_now(session, &record.gate.id).await?)
             }
-            GateOutcome::Voted { votes, quorum } => {
-                let notice = Notice::VoteRecorded { votes, quorum };
-                self.open_card(session, &record, notice).await?
-            }
-            GateOutcome::RowsDecided(kind) => self.open_card(session, &record, done_so(record.gate.kind, kind)).await?,
             GateOutcome::Already(first) => {
-                let record = GateRecord {
-                    decision: Some(first),
-                    ..record
-                };
-                return self.closed(session, &record).await;
+                let decision = Some(first.clone());
+                return self.closed(session, &GateRecord { decision, ..record }).await;
             }
-            GateOutcome::Refused(refusal) => ClickAnswer::notice(refused(refusal, &record, &rights)),
-        }))
-    }
-
-    /// The answer with the card, which is still open.
-    async fn open_card(&self, session: &mut Tx, record: &GateRecord, notice: Notice) -> Result<ClickAnswer, StoreError> {
-        let rows = session.actions_of_gate(&record.gate.id).await?;
-        let now = session.gate(&record.gate.id).await?;
-        let rights = self.rights(session, record).await?;
-        let card = paint::open(session, now.as_ref().unwrap_or(record), &rows, &rights, self.actor.now).await?;
-        Ok(ClickAnswer { notice, card: Some(card) })
-    }
-
-    /// The platform's repetition of a press hears what the first one heard, and does nothing.
-    async fn repeated(&self, session: &mut Tx, record: GateRecord, act: &Act) -> Result<Option<ClickAnswer>, StoreError> {
-        if record.gate.kind == GateKind::ToolApproval {
-            let notice = self.row_notice(session, &record, None, act).await?;
-            return Ok(Some(ClickAnswer::notice(notice)));
-        }
-        let rights = self.rights(session, &record).await?;
-        let notice = match rights.settle(&record, act, None, &self.actor) {
-            Err(Refusal::Decided | Refusal::Lapsed) => {
-                lapse(session, &record.gate, self.actor.now).await?;
-                let lapsed = session.gate(&record.gate.id).await?.unwrap_or(record);
-                return self.closed(session, &lapsed).await;
-            }
-            Err(refusal) => refused(refusal, &record, &rights),
-            Ok(_) => Notice::VoteRecorded {
-                votes: rights.count(&record, None, None),
-                quorum: record.gate.quorum,
-            },
+            GateOutcome::Refused(_) => None,
         };
-        Ok(Some(ClickAnswer::notice(notice)))
+        let notice = outcome.notice(&record, &rights);
+        Ok(Some(ClickAnswer { notice, card }))
+    }
+
+    /// The card of this gate as it stands.
+    async fn card_now(&self, session: &mut Tx, id: &GateId) -> Result<Outbound, StoreError> {
+        let now = session.gate(id).await?;
+        let now = now.ok_or_else(|| StoreError::Corrupt(format!("gate {id} is gone")))?;
+        let rows = session.actions_of_gate(id).await?;
+        match &now.decision {
+            Some(decision) => Ok(paint::decided(&now.gate.card, decision, &rows)),
+            None => {
+                let rights = self.rights(session, &now).await?;
+                paint::open(session, &now, &rows, &rights, self.actor.now).await
+            }
+        }
     }
 
     /// Decides the row whose `button` was pressed. `None` means that no card of ours has such a button.
@@ -324,7 +289,6 @@ impl Press<'_> {
         let rights = self.rights(session, &record).await?;
         let waits = record.decision.is_none() && row.status.waits();
         let standing = match self.click.verb {
-            // A press that the platform sends again is checked too: it hears the same refusal. It makes no grant.
             ClickVerb::ApproveAlways if waits => {
                 let (conversations, actor) = (self.conversations, &self.actor);
                 match conversations.standing_grant(session, &record, &row, actor, &rights).await? {
@@ -339,58 +303,23 @@ impl Press<'_> {
             words: reason.as_deref(),
             standing: standing.as_ref(),
         };
-        let notice = if self.fresh || record.decision.is_some() {
-            match settle_row(session, &record, &row, asked, &self.actor, &rights).await? {
-                RowOutcome::Decided(row) => row_done(&row),
-                RowOutcome::Voted(row) => vote_recorded(&row),
-                RowOutcome::Already(row) => self.already(&row, &record),
-                RowOutcome::Refused(Refusal::NotEntitled) => {
-                    self.audit_refused(session, &record);
-                    return Ok(Some(ClickAnswer::notice(rights.not_entitled(&record.gate, Some(&row)))));
-                }
-                RowOutcome::Refused(refusal) => {
-                    return Ok(Some(ClickAnswer::notice(refused(refusal, &record, &rights))));
-                }
+        let notice = match settle_row(session, &record, &row, asked, &self.actor, &rights).await? {
+            RowOutcome::Decided(row) => row_done(&row),
+            RowOutcome::Voted(row) => vote_recorded(&row),
+            RowOutcome::Already(row) => match &row.decision {
+                Some(decision) => after(decision, &record.gate),
+                None => too_late(&record, false),
+            },
+            RowOutcome::Refused(Refusal::NotEntitled) => {
+                self.audit_refused(session, &record);
+                return Ok(Some(ClickAnswer::notice(rights.not_entitled(&record.gate, Some(&row)))));
             }
-        } else {
-            self.row_notice(session, &record, Some(&row), &act).await?
+            RowOutcome::Refused(refusal) => {
+                return Ok(Some(ClickAnswer::notice(refused(refusal, &record, &rights))));
+            }
         };
-        let now = session.gate(&gate_id).await?.unwrap_or(record);
-        let rows = session.actions_of_gate(&gate_id).await?;
-        let card = match &now.decision {
-            Some(decision) => paint::decided(&now.gate.card, decision, &rows),
-            None => paint::open(session, &now, &rows, &rights, self.actor.now).await?,
-        };
-        Ok(Some(ClickAnswer { notice, card: Some(card) }))
-    }
-
-    /// For the person who pressed a button of a row that waits no more.
-    fn already(&self, row: &Action, record: &GateRecord) -> Notice {
-        match &row.decision {
-            Some(decision) if decision.event_id == self.actor.event_id => row_done(row),
-            Some(decision) => after(decision, &record.gate),
-            None => too_late(record, false),
-        }
-    }
-
-    /// What the platform's repetition of a press at the open tool approval of `record` hears: at `one` row, or at all.
-    async fn row_notice(&self, session: &mut Read, record: &GateRecord, one: Option<&Action>, act: &Act) -> Result<Notice, StoreError> {
-        let rows = session.actions_of_gate(&record.gate.id).await?;
-        let decided_so = |row: &&Action| {
-            row.decision
-                .as_ref()
-                .is_some_and(|decision| decision.event_id == self.actor.event_id)
-        };
-        if let Some(row) = rows.iter().find(decided_so).or(one.filter(|row| !row.status.waits())) {
-            return Ok(self.already(row, record));
-        }
-        let id = one.map(|row| &row.id);
-        let rights = self.rights(session, record).await?;
-        Ok(match rights.settle_rows(record, &rows, id, act, None, &self.actor) {
-            Ok(settled) => settled.waiting.first().map_or(Notice::UnknownReview {}, vote_recorded),
-            Err(Refusal::NotEntitled) => rights.not_entitled(&record.gate, one),
-            Err(refusal) => refused(refusal, record, &rights),
-        })
+        let card = Some(self.card_now(session, &gate_id).await?);
+        Ok(Some(ClickAnswer { notice, card }))
     }
 
     /// A call that is asked about again keeps its id. A button of an earlier card must not answer the later question, so a press on such a
@@ -421,16 +350,12 @@ impl Press<'_> {
         Ok(turn.is_some_and(|turn| turn.id == record.gate.turn_id))
     }
 
-    /// The gate is closed: who did it, and its card as it is now. A platform's repetition of the very click hears what the
-    /// first one heard.
+    /// The gate is closed: who did it, and its card as it is now.
     async fn closed(&self, session: &mut Tx, record: &GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
         let Some(decision) = &record.decision else {
             return Ok(None);
         };
-        let repeated = decision.event_id.is_some() && decision.event_id == self.actor.event_id;
-        let notice = if repeated {
-            done(record.gate.kind, decision)
-        } else if decision.kind == DecisionKind::Revise && waits_anew(session, record).await? {
+        let notice = if decision.kind == DecisionKind::Revise && waits_anew(session, record).await? {
             Notice::Superseded {}
         } else {
             too_late(record, words_under_way(session, record).await?)
@@ -458,9 +383,7 @@ impl Press<'_> {
     }
 
     fn audit_refused(&self, session: &mut Tx, record: &GateRecord) {
-        if self.fresh {
-            session.audit_act("refused", &record.gate, None, &self.actor, serde_json::json!({}));
-        }
+        session.audit_act("refused", &record.gate, None, &self.actor, serde_json::json!({}));
     }
 }
 

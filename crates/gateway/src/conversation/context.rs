@@ -106,7 +106,7 @@ impl MessageContext {
     /// Is the chat one that we serve, and the sender one whom we listen to? Those who were asked in this direct chat are heard there.
     pub(super) fn hears(&self) -> Right {
         if !self.elsewhere_rights.is_empty() {
-            Right::Yes
+            Right::OWN
         } else if self.rights.chat(&self.chat) {
             self.rights.hears(&self.sender)
         } else {

@@ -36,7 +36,7 @@ pub(super) fn barrier(rights: &Rights, press: &Inbound, place: &Conversation) ->
         return Some(Notice::NotServed { barrier });
     }
     match rights.hears(&press.sender) {
-        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => None,
+        Right::Given(_) => None,
         Right::No => Some(Notice::NotServed { barrier: Barrier::Person }),
         Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
     }

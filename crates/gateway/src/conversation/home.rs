@@ -80,7 +80,7 @@ impl Conversations {
             match self.lists(&mut session, &record.gate, user, teams).await? {
                 Right::No => (),
                 Right::Unknown(groups) => unknown.extend(groups),
-                Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => {
+                Right::Given(_) => {
                     gates.push(self.shown(&mut session, &record, user).await?);
                 }
             }
@@ -117,7 +117,7 @@ impl Conversations {
         Ok(match right {
             Right::No => Some(Notice::UnknownReview {}),
             Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
-            Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => None,
+            Right::Given(_) => None,
         })
     }
 }

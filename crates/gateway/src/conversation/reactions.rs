@@ -76,7 +76,7 @@ impl Conversations {
             return Ok(RowEnd::Done("no answer"));
         };
         match rights.may(sender, &act, gate) {
-            Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => (),
+            Right::Given(_) => (),
             Right::Unknown(groups) => return Ok(RowEnd::LookUp(groups)),
             Right::No => return Ok(RowEnd::Done("not entitled")),
         }

@@ -1,6 +1,6 @@
 //! Who may ask and who may decide, read fresh from the settings whenever it matters.
 
-use countersign_agent::domain::handshake::{self, Act, Actor, GateStanding, Refusal, Right, RowsSettlement, Settlement};
+use countersign_agent::domain::handshake::{self, Act, Actor, Answer, GateStanding, Refusal, Right, RowsSettlement};
 use countersign_agent::domain::{
     Absence, Action, ActionId, Approvers, Barrier, ChannelKind, Conversation, Gate, GateKind, Notice, Outbound, Via, Vote,
 };
@@ -94,12 +94,12 @@ impl Rights {
         };
         let listed = asked_here.into_iter().map(|approvers| self.listed(user, approvers));
         let heard = if self.is_escalated(user, Matter::at(gate)) {
-            Right::Escalated
+            Right::escalated()
         } else {
             self.hears(user)
         };
         match listed.fold(heard, Right::or) {
-            Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => None,
+            Right::Given(_) => None,
             Right::No => barred(Barrier::Person),
             Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
         }
@@ -113,7 +113,7 @@ impl Rights {
     /// names an approver means it, while `anyone` means anyone of the people whom we serve.
     pub(super) fn hears(&self, user: &str) -> Right {
         if self.ask(user) {
-            return Right::Yes;
+            return Right::OWN;
         }
         self.listed(user, &self.plans).or(self.listed(user, &self.calls))
     }
@@ -126,9 +126,9 @@ impl Rights {
             Approvers::Requester | Approvers::Anyone | Approvers::NotRequester => return Right::No,
         };
         let one = |id: &String| match self.members.get(id) {
-            _ if self.channel.person(id) == user => Right::Yes,
+            _ if self.channel.person(id) == user => Right::OWN,
             _ if !self.channel.is_group(id) => Right::No,
-            Some(members) if members.contains(user) => Right::Through(id.clone()),
+            Some(members) if members.contains(user) => Right::through(id),
             Some(_) => Right::No,
             None => Right::Unknown(vec![id.clone()]),
         };
@@ -142,7 +142,7 @@ impl Rights {
         if own.is_given() || barred || !self.is_escalated(user, matter) {
             return own;
         }
-        Right::Escalated
+        Right::escalated()
     }
 
     /// Was it escalated to `user`, and do the settings still say so?
@@ -158,11 +158,11 @@ impl Rights {
             Approvers::All(all) => all
                 .iter()
                 .map(|each| self.as_approver(user, requester, each))
-                .fold(Right::Yes, Right::and),
+                .fold(Right::OWN, Right::and),
             _ if !approvers.allow(user, &self.channel.person(requester)) => Right::No,
             _ => match self.hears(user) {
                 // The group has them heard; they may as everybody may.
-                Right::Through(_) => Right::Yes,
+                Right::Given(_) => Right::OWN,
                 right => right,
             },
         }
@@ -251,7 +251,7 @@ impl Rights {
             Some(_) => return Right::No,
         }
         if user == self.channel.person(&gate.requester) {
-            return Right::Yes;
+            return Right::OWN;
         }
         let matter = Matter::at(gate);
         self.best(gate, |approvers| {
@@ -263,17 +263,10 @@ impl Rights {
     }
 
     /// What `act` comes to at `record`, which asks for no calls, by these rights.
-    pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Settlement, Refusal> {
+    pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Answer, Refusal> {
         let requester = self.channel.person(&record.gate.requester);
         let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
         handshake::settle(&self.standing(record, &requester, actor), act, actor, right, words)
-    }
-
-    /// The approval of `actor` at `record`, which asks for no calls, if they may give it.
-    pub(super) fn vote(&self, record: &GateRecord, actor: &Actor) -> Option<Vote> {
-        let requester = self.channel.person(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
-        handshake::vote(&self.standing(record, &requester, actor), actor, right)
     }
 
     /// The approvals at `record` that end when `actor` takes their reaction away.

@@ -113,7 +113,7 @@ fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meanin
         ChatCommand::Stop => match context.replied_gate().filter(|gate| gate.requester != context.sender) {
             // Somebody else's card: `/stop` there is a refusal by reply, for those who may.
             Some(gate) => match context.rights_at(gate).may(&context.sender, &Act::Cancel, gate) {
-                Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => Meaning::Stop(Some(gate.turn_id.clone())),
+                Right::Given(_) => Meaning::Stop(Some(gate.turn_id.clone())),
                 Right::Unknown(groups) => Meaning::GroupUnknown(groups),
                 Right::No => Meaning::Refuse(Box::new(gate.clone())),
             },
@@ -129,7 +129,7 @@ fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meanin
         ChatCommand::Status => Meaning::Status,
         ChatCommand::Grants => Meaning::Grants,
         ChatCommand::Revoke(number) => match context.rights.decides_calls(&context.sender) {
-            Right::Yes | Right::Through(_) | Right::InPlaceOf { .. } | Right::Escalated => Meaning::Revoke(number.clone()),
+            Right::Given(_) => Meaning::Revoke(number.clone()),
             Right::Unknown(groups) => Meaning::GroupUnknown(groups),
             Right::No => Meaning::Tell("may not revoke", Notice::MayNotRevoke {}),
         },
@@ -144,7 +144,7 @@ fn away(context: &MessageContext) -> Meaning {
         None => Meaning::Away(None),
         Some(Err(problem)) => refuse(*problem),
         Some(Ok(request)) => match away::hears(request, &context.rights, &context.tenant) {
-            Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => Meaning::Away(Some(request.clone())),
+            Right::Given(_) => Meaning::Away(Some(request.clone())),
             Right::Unknown(groups) => Meaning::GroupUnknown(groups),
             Right::No => refuse(AwayProblem::NotServed),
         },
@@ -264,10 +264,10 @@ fn answer(context: &MessageContext) -> Option<Meaning> {
         return Some(Meaning::Ignore("empty"));
     };
     match context.rights_at(gate).may(&context.sender, &act, gate) {
-        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } if act == Act::Approve && gate.card.hides() => {
+        Right::Given(_) if act == Act::Approve && gate.card.hides() => {
             return Some(Meaning::Tell("not shown whole", Notice::NotShownWhole {}));
         }
-        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => {
+        Right::Given(_) => {
             return Some(Meaning::Answer(Box::new(gate.clone()), act));
         }
         Right::Unknown(groups) => return Some(Meaning::GroupUnknown(groups)),

@@ -1,13 +1,12 @@
 //! Settling gates: [`handshake`] judges the act, and this file writes the result down. Text, buttons and the API all come here.
 
-use std::borrow::Cow;
-
 use countersign_agent::domain::handshake::{Act, Actor, Refusal, RowVotes, RowsSettlement, Settlement};
-use countersign_agent::domain::{Action, ActionId, Decision, DecisionKind, Gate, GateKind, Millis, StandingGrant, Vote};
+use countersign_agent::domain::{Action, ActionId, Decision, DecisionKind, Gate, GateKind, Millis, Notice, StandingGrant, Vote};
 use serde_json::{Value, json};
 
 use crate::store::{GateRecord, Read, StoreError, Tx};
 
+use super::notices::{self, after, done, done_so};
 use super::paint;
 use super::rights::Rights;
 
@@ -28,7 +27,25 @@ pub(super) enum GateOutcome {
     Refused(Refusal),
 }
 
-/// Carries out `act`: a vote, or the decision with its repaint and trail. `words`: what was said, kept with an approval.
+impl GateOutcome {
+    /// What the one who acted is told.
+    pub(super) fn notice(&self, record: &GateRecord, rights: &Rights) -> Notice {
+        let gate = &record.gate;
+        match self {
+            Self::Decided(decision) => done(gate.kind, decision),
+            Self::Voted { votes, quorum } => Notice::VoteRecorded {
+                votes: *votes,
+                quorum: *quorum,
+            },
+            Self::RowsDecided(kind) => done_so(gate.kind, *kind),
+            Self::Already(first) => after(first, gate),
+            Self::Refused(refusal) => notices::refused(refusal.clone(), record, rights),
+        }
+    }
+}
+
+/// Carries out `act`: a vote, or the decision with its repaint and trail. `words`: what was said, kept with an approval. `record` was read in this
+/// transaction, which is the only one of its chat: nobody votes or decides between.
 pub(super) async fn settle(
     session: &mut Tx,
     record: &GateRecord,
@@ -37,27 +54,29 @@ pub(super) async fn settle(
     actor: &Actor,
     rights: &Rights,
 ) -> Result<GateOutcome, StoreError> {
-    let mut record = Cow::Borrowed(record);
     if record.gate.kind == GateKind::ToolApproval {
-        return settle_all_rows(session, &record, act, words, actor, rights).await;
-    }
-    let mut settled = rights.settle(&record, act, words, actor);
-    if settled.is_ok() && *act == Act::Approve {
-        // A vote is a row of its own: it counts together with those that others gave meanwhile.
-        let counted = record_vote(session, &record, actor, rights).await?;
-        settled = rights.settle(&counted, act, words, actor);
-        record = Cow::Owned(counted);
+        return settle_all_rows(session, record, act, words, actor, rights).await;
     }
     let gate = &record.gate;
-    match settled {
-        Ok(Settlement::Decided(decision)) => close(session, gate, decision, actor).await,
-        Ok(Settlement::Voted { votes }) => {
-            let card = paint::open(session, &record, &[], rights, actor.now).await?;
-            session.repaint_card(gate, &change_of_votes(&record), card).await?;
+    let answer = match rights.settle(record, act, words, actor) {
+        Ok(answer) => answer,
+        Err(refusal) => return refused(session, gate, refusal, actor).await,
+    };
+    if let Some(vote) = &answer.vote
+        && session.vote(&gate.id, vote).await?
+        && gate.quorum > 1
+    {
+        session.audit_act("vote", gate, None, actor, trail_of(gate, vote));
+    }
+    match answer.settlement {
+        Settlement::Decided(decision) => close(session, gate, decision, actor).await,
+        Settlement::Voted { votes } => {
+            let counted = counted(session, gate).await?;
+            let card = paint::open(session, &counted, &[], rights, actor.now).await?;
+            session.repaint_card(gate, &change_of_votes(&counted), card).await?;
             let quorum = gate.quorum;
             Ok(GateOutcome::Voted { votes, quorum })
         }
-        Err(refusal) => refused(session, gate, refusal, actor).await,
     }
 }
 
@@ -102,18 +121,6 @@ async fn refused(session: &mut Tx, gate: &Gate, refusal: Refusal, actor: &Actor)
             Ok(GateOutcome::Refused(refusal))
         }
     }
-}
-
-/// Records an approval; gives the gate with it.
-async fn record_vote(session: &mut Tx, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<GateRecord, StoreError> {
-    let gate = &record.gate;
-    if let Some(vote) = rights.vote(record, actor)
-        && session.vote(&gate.id, &vote).await?
-        && gate.quorum > 1
-    {
-        session.audit_act("vote", gate, None, actor, trail_of(gate, &vote));
-    }
-    counted(session, gate).await
 }
 
 /// What the trail says of an approval.
@@ -276,18 +283,10 @@ async fn settle_rows(
         Ok(settled) => settled,
         refused => return Ok(refused),
     };
-    if !settled.votes.is_empty() {
-        for vote in &settled.votes {
-            if session.vote(&gate.id, vote).await? {
-                session.audit_act("vote", gate, vote.row.as_ref(), actor, trail_of(gate, vote));
-            }
+    for vote in &settled.votes {
+        if session.vote(&gate.id, vote).await? {
+            session.audit_act("vote", gate, vote.row.as_ref(), actor, trail_of(gate, vote));
         }
-        // A vote is a row of its own: it counts together with those that others gave meanwhile.
-        let counted = counted(session, gate).await?;
-        settled = match rights.settle_rows(&counted, &rows, one, act, words, actor) {
-            Ok(settled) => settled,
-            refused => return Ok(refused),
-        };
     }
     for (id, decision) in &mut settled.decided {
         let status = decision.kind.of_open_rows();

@@ -30,9 +30,9 @@ impl Conversations {
     ) -> Result<Result<Option<StandingGrant>, Notice>, StoreError> {
         let place = &record.gate.conversation;
         match rights.of_row(actor.user.as_deref().unwrap_or_default(), &record.gate, row) {
-            Right::Yes | Right::Through(_) => (),
-            // These rights end with this question, or with an absence.
-            Right::InPlaceOf { .. } | Right::Escalated => return Ok(Err(Notice::OnceOnly {})),
+            // An escalated person or a deputy may answer this question, but may not grant for the future.
+            Right::Given(basis) if basis.escalated || basis.in_place_of.is_some() => return Ok(Err(Notice::OnceOnly {})),
+            Right::Given(_) => (),
             Right::No | Right::Unknown(_) => return Ok(Ok(None)),
         }
         let Some(offer) = self.offered(record, row) else {

@@ -24,7 +24,7 @@ pub(super) async fn stop(
     if let Some(id) = other {
         if let Some(turn) = session.turn(id).await? {
             let gate = open_gate(session, &turn).await?;
-            let right = gate.map_or(Right::Yes, |gate| {
+            let right = gate.map_or(Right::OWN, |gate| {
                 context.rights_at(&gate).may(&context.sender, &Act::Cancel, &gate)
             });
             end_turn(session, &turn, DecisionKind::Cancel, &actor.by_right(&right)).await?;

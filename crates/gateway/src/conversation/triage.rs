@@ -11,7 +11,6 @@ use crate::store::{DamagedRow, InboxRow, StoreError, Tx};
 
 use super::context::MessageContext;
 use super::load::load_context;
-use super::notices::{after, refused};
 use super::route::{Meaning, acts_elsewhere, queue, route};
 use super::settle::{GateOutcome, settle};
 use super::{Conversations, away, changes, say, stop};
@@ -316,12 +315,14 @@ impl Conversations {
                     return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
                 };
                 let rights = context.rights_at(&gate);
-                match settle(tx, &record, &act, Some(&context.said.text), &actor, rights).await? {
+                let outcome = settle(tx, &record, &act, Some(&context.said.text), &actor, rights).await?;
+                match &outcome {
                     // The card tells everybody; the mark tells the one who answered that they were understood.
                     GateOutcome::Decided(_) | GateOutcome::RowsDecided(_) => say::mark_seen(tx, row, false).await?,
-                    GateOutcome::Voted { votes, quorum } => say::tell(tx, row, Notice::VoteRecorded { votes, quorum }).await?,
-                    GateOutcome::Already(first) => say::tell_seldom(tx, row, after(&first, &gate), now).await?,
-                    GateOutcome::Refused(refusal) => say::tell_seldom(tx, row, refused(refusal, &record, rights), now).await?,
+                    GateOutcome::Voted { .. } => say::tell(tx, row, outcome.notice(&record, rights)).await?,
+                    GateOutcome::Already(_) | GateOutcome::Refused(_) => {
+                        say::tell_seldom(tx, row, outcome.notice(&record, rights), now).await?;
+                    }
                 }
                 Ok(RowEnd::Done("answer"))
             }

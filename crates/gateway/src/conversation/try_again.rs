@@ -37,7 +37,7 @@ pub(super) async fn try_again(
 ) -> Result<Result<Retry, Notice>, StoreError> {
     match rights.may_restart(actor.user.as_deref().unwrap_or_default(), &turn.user) {
         _ if actor.by_token => (),
-        Right::Yes | Right::Through(_) | Right::Escalated | Right::InPlaceOf { .. } => (),
+        Right::Given(_) => (),
         Right::Unknown(groups) => return Ok(Err(Notice::GroupUnknown { groups })),
         Right::No => {
             note(session, "refused", turn, actor, None);
@@ -99,13 +99,13 @@ fn note(session: &mut Tx, kind: &'static str, turn: &TurnRow, actor: &Actor, new
 }
 
 impl Conversations {
-    /// The press `inbound` of `actor` on the button of the turn `id`; gives what they are told. `fresh`: the platform did not send it before. `None`
-    /// means that no message of ours in this chat has such a button.
+    /// The press `inbound` of `actor` on the button of the turn `id`; gives what they are told. `None` means
+    /// that no message of ours in this chat has such a button.
     pub(super) async fn pressed_try_again(
         &self,
         session: &mut Tx,
         inbound: &Inbound,
-        (actor, fresh): (&Actor, bool),
+        actor: &Actor,
         id: &TurnId,
     ) -> Result<Option<Notice>, StoreError> {
         let turn = session.turn(id).await?;
@@ -118,8 +118,6 @@ impl Conversations {
         }
         Ok(Some(match try_again(session, &turn, actor, &rights).await? {
             Ok(retry) => Notice::TryingAgain { before: retry.before },
-            // The platform's repetition of a press hears what the first one heard.
-            Err(Notice::TriedBefore {}) if !fresh => Notice::TryingAgain { before: 0 },
             Err(notice) => notice,
         }))
     }

@@ -41,10 +41,10 @@ fn plan(quorum: u32, votes: &[Vote]) -> GateStanding<'_> {
 /// `a` and `b` may approve; `m` as a member of `G`; whether `n` is a member of `H` is not known. Where a list is asked: those whom it names.
 fn right(user: &str, approvers: &Approvers) -> Right {
     match (approvers, user) {
-        (Approvers::Listed(ids), _) if ids.iter().any(|id| id == user) => Right::Yes,
-        (Approvers::Listed(ids), "m") if ids.iter().any(|id| id == "G") => Right::Through("G".to_owned()),
+        (Approvers::Listed(ids), _) if ids.iter().any(|id| id == user) => Right::OWN,
+        (Approvers::Listed(ids), "m") if ids.iter().any(|id| id == "G") => Right::through("G"),
         (Approvers::Listed(ids), _) if ids.iter().any(|id| id == "H") => Right::Unknown(vec!["H".to_owned()]),
-        (Approvers::Anyone, "a" | "b") => Right::Yes,
+        (Approvers::Anyone, "a" | "b") => Right::OWN,
         _ => Right::No,
     }
 }
@@ -54,11 +54,11 @@ fn list(ids: &[&str]) -> Approvers {
 }
 
 fn says(gate: &GateStanding<'_>, act: &Act, actor: &Actor) -> Result<Settlement, Refusal> {
-    settle(gate, act, actor, right, None)
+    settle(gate, act, actor, right, None).map(|answer| answer.settlement)
 }
 
 fn vote(actor: &Actor) -> Vote {
-    actor.vote(&Right::Yes, None).unwrap()
+    actor.vote(&Right::OWN, None).unwrap()
 }
 
 fn makers(settled: Result<Settlement, Refusal>) -> Vec<(String, bool)> {
@@ -158,7 +158,7 @@ fn quorum() {
 #[test]
 fn a_vote_outlives_a_membership() {
     let group = list(&["G", "a"]);
-    let through = |by: &str| person(by).vote(&Right::Through("G".to_owned()), None).unwrap();
+    let through = |by: &str| person(by).vote(&Right::through("G"), None).unwrap();
     let left = [through("gone")];
     let at = |approvers| GateStanding {
         approvers,
@@ -176,10 +176,7 @@ fn a_vote_outlives_a_membership() {
     );
     let member = says(&at(&group), &Act::Approve, &person("m"));
     assert_eq!(makers(member).len(), 2, "a member decides");
-    assert_eq!(
-        person("m").vote(&Right::Through("G".to_owned()), None).unwrap().group.as_deref(),
-        Some("G")
-    );
+    assert_eq!(person("m").vote(&Right::through("G"), None).unwrap().group.as_deref(), Some("G"));
 }
 
 /// Of a group that cannot be looked up nobody is let in; a person who is named decides all the same, and the requester may refuse.
@@ -202,12 +199,12 @@ fn an_unknown_group_lets_nobody_in() {
 /// Of several rights the better one counts.
 #[test]
 fn the_better_right() {
-    let through = || Right::Through("G".to_owned());
+    let through = || Right::through("G");
     let unknown = |groups: &[&str]| Right::Unknown(groups.iter().map(|id| (*id).to_owned()).collect());
     assert_eq!(Right::No.or(unknown(&["H"])), unknown(&["H"]));
     assert_eq!(unknown(&["H"]).or(unknown(&["I"])), unknown(&["H", "I"]));
     assert_eq!(unknown(&["H"]).or(through()), through());
-    assert_eq!(through().or(Right::Yes), Right::Yes);
+    assert_eq!(through().or(Right::OWN), Right::OWN);
     assert!(through().is_given() && !unknown(&["H"]).is_given() && !Right::No.or(Right::No).is_given());
 }
 
@@ -216,20 +213,20 @@ fn the_better_right() {
 fn an_escalated_gate_is_not_passed_on() {
     fn asked(user: &str, approvers: &Approvers) -> Right {
         let own = right(user, approvers);
-        if own.is_given() || user != "d" { own } else { Right::Escalated }
+        if own.is_given() || user != "d" { own } else { Right::escalated() }
     }
     let (one, away) = (list(&["a"]), away::absences(&[("d", "e"), ("a", "f")]));
     for (user, expected) in [
-        ("d", Right::Escalated),
+        ("d", Right::escalated()),
         ("e", Right::No),
-        ("f", Right::Yes.in_place_of("a")),
-        ("a", Right::Yes),
+        ("f", Right::OWN.in_place_of("a")),
+        ("a", Right::OWN),
     ] {
         assert_eq!(may(&Act::Approve, user, "u1", &one, &away, asked), expected, "{user}");
     }
-    let given = person("d").vote(&Right::Escalated, None).unwrap();
+    let given = person("d").vote(&Right::escalated(), None).unwrap();
     assert!(stands(&given, "u1", &one, asked));
-    let in_place = person("e").vote(&Right::Yes.in_place_of("d"), None).unwrap();
+    let in_place = person("e").vote(&Right::OWN.in_place_of("d"), None).unwrap();
     assert!(!stands(&in_place, "u1", &one, asked));
 }
 
@@ -347,7 +344,7 @@ fn quorum_of_rows() {
     assert_eq!(last.gate.unwrap().approvers.len(), 2);
 
     let mut rows = [row("1", ActionStatus::Pending), row("2", ActionStatus::Pending)];
-    let on_the_other = [person("a").vote(&Right::Yes, Some(&ActionId::new("1"))).unwrap()];
+    let on_the_other = [person("a").vote(&Right::OWN, Some(&ActionId::new("1"))).unwrap()];
     let one = rows_after(&calls(2, &on_the_other), &mut rows, Some("2"), &Act::Approve, &person("b")).unwrap();
     assert_eq!(one.waiting, [waits("2", 1, 2)], "a vote for one row is none for another");
     let no = rows_after(&calls(2, &on_the_other), &mut rows, Some("1"), &Act::Reject(None), &person("b")).unwrap();

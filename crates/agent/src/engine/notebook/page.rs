@@ -105,7 +105,7 @@ impl OpenGate {
 
 /// The embedding program decides who may say what.
 fn everybody(_: &str, _: &Approvers) -> Right {
-    Right::Yes
+    Right::OWN
 }
 
 /// Every verdict on a question is an answer to it: a bare no is not read as consent.
@@ -383,14 +383,14 @@ impl Page {
             return self.decide_rows(id, None, &act, None, None, actor);
         }
         let votes = gate.stored_votes();
-        let settled = handshake::settle(&gate.standing(&votes), &act, actor, everybody, None).map_err(|refusal| refused(refusal, id))?;
-        if act == Act::Approve
+        let answer = handshake::settle(&gate.standing(&votes), &act, actor, everybody, None).map_err(|refusal| refused(refusal, id))?;
+        if answer.vote.is_some()
             && let (Some(by), Some(gate)) = (&actor.user, &mut self.gate)
             && !gate.votes.contains(by)
         {
             gate.votes.push(by.clone());
         }
-        match settled {
+        match answer.settlement {
             Settlement::Voted { .. } => Ok(VerdictEffect::Waits),
             Settlement::Decided(decision) => {
                 self.close(decision);

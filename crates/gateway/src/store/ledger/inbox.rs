@@ -1,6 +1,6 @@
 //! The inbox: rows from `new` over `laned` to `done`, each step taken once.
 
-use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis};
+use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Millis, Notice};
 use serde::{Deserialize, Serialize};
 
 use super::Result;
@@ -227,12 +227,35 @@ impl Read {
     }
 }
 
+impl Read {
+    /// What was answered to this press when it came before. `None` means a program of another version handled it.
+    pub async fn answer_to(&mut self, press: &Inbound) -> Result<Option<Notice>> {
+        let row = self
+            .maybe(
+                "SELECT outcome FROM inbox WHERE event_key = $1 AND state <> 'new'",
+                args![keys::event_key(press)],
+            )
+            .await?;
+        Ok(row.and_then(|row| row.maybe_json("outcome").ok().flatten()))
+    }
+}
+
 impl Tx {
-    /// Inserts a row that this transaction handles (a click). Gives `false` when a copy of it was handled before.
-    pub async fn insert_handled(&mut self, inbound: &Inbound) -> Result<bool> {
+    /// Inserts the row of a press, which this transaction handles. Gives `false` when the press was handled before.
+    pub async fn insert_press(&mut self, inbound: &Inbound) -> Result<bool> {
         let row = NewRow::new(inbound)?;
         let read: &mut Read = self;
         arrive::insert_handled(&read.inner, &mut read.conn, &row, None).await
+    }
+
+    /// Keeps what the one who pressed was told, for the platform's repetition of the press.
+    pub async fn note_answer(&mut self, press: &Inbound, notice: &Notice) -> Result<()> {
+        self.run(
+            "UPDATE inbox SET outcome = $1 WHERE event_key = $2 AND state <> 'new'",
+            args![encode(notice)?, keys::event_key(press)],
+        )
+        .await?;
+        Ok(())
     }
 
     /// Inserts a task of its sender into their lane, and wakes it. Gives `false` when the lane got this task before.

@@ -27,17 +27,20 @@ fn a_deputy_has_the_persons_own_right() {
         ("u1", "r"),
         ("zed", "z"),
     ]);
-    let of = |person: &str, group: Option<&str>| Right::InPlaceOf {
-        person: person.to_owned(),
-        group: group.map(str::to_owned),
+    let of = |person: &str, group: Option<&str>| {
+        Right::Given(Basis {
+            group: group.map(str::to_owned),
+            in_place_of: Some(person.to_owned()),
+            escalated: false,
+        })
     };
     let others = |approvers| Approvers::All(vec![approvers, Approvers::NotRequester]);
     // As `right`, for all of several too.
     fn each(user: &str, approvers: &Approvers) -> Right {
         match approvers {
-            Approvers::All(all) => all.iter().map(|each_of| each(user, each_of)).fold(Right::Yes, Right::and),
+            Approvers::All(all) => all.iter().map(|each_of| each(user, each_of)).fold(Right::OWN, Right::and),
             Approvers::NotRequester if user == "u1" => Right::No,
-            Approvers::NotRequester => Right::Yes,
+            Approvers::NotRequester => Right::OWN,
             _ => right(user, approvers),
         }
     }
@@ -49,12 +52,12 @@ fn a_deputy_has_the_persons_own_right() {
         (Act::Approve, "g", listed.clone(), of("m", Some("G"))),
         (Act::Approve, "h", list(&["H"]), Right::Unknown(vec!["H".to_owned()])),
         (Act::Approve, "z", listed.clone(), Right::No),
-        (Act::Approve, "a", listed.clone(), Right::Yes),
+        (Act::Approve, "a", listed.clone(), Right::OWN),
         (Act::Approve, "r", listed.clone(), Right::No),
         (Act::Cancel, "r", listed.clone(), of("u1", None)),
         (Act::Approve, "u1", listed.clone(), of("a", None)),
         (Act::Approve, "u1", others(listed.clone()), Right::No),
-        (Act::Cancel, "u1", others(listed.clone()), Right::Yes),
+        (Act::Cancel, "u1", others(listed.clone()), Right::OWN),
         (Act::Approve, "d", others(listed), of("a", None)),
     ];
     for (act, user, approvers, expected) in table {
@@ -68,7 +71,7 @@ fn a_deputy_has_the_persons_own_right() {
 fn a_person_and_their_deputy_are_one_voice() {
     let two = list(&["a", "b"]);
     let away = absences(&[("a", "d")]);
-    let in_place = Right::Yes.in_place_of("a");
+    let in_place = Right::OWN.in_place_of("a");
     let of_deputy = || person("d").vote(&in_place, None).unwrap();
     let count = |votes: &[Vote], actor: &Actor| {
         let gate = GateStanding {
@@ -104,7 +107,7 @@ fn a_person_and_their_deputy_are_one_voice() {
         &by_requester,
         "u1",
         &Approvers::All(vec![two.clone(), Approvers::NotRequester]),
-        |_, _| Right::Yes
+        |_, _| Right::OWN
     ));
 }
 
@@ -113,7 +116,7 @@ fn a_person_and_their_deputy_are_one_voice() {
 fn a_deputy_of_two_lends_the_voice_that_is_free() {
     let two = list(&["a", "c"]);
     let away = absences(&[("a", "b"), ("c", "b")]);
-    let through_another = person("d").vote(&Right::Yes.in_place_of("a"), None).unwrap();
+    let through_another = person("d").vote(&Right::OWN.in_place_of("a"), None).unwrap();
     let given = [through_another];
     let gate = GateStanding {
         approvers: &two,

@@ -43,27 +43,30 @@ impl Machine {
         }
         let rights = self.rights(state.left);
         let actor = Actor::person(PEOPLE[who], Via::Text, "evt", Millis(1_000));
-        if *act == Act::Approve && rights.may(PEOPLE[who], act, &self.gate(state.card)).is_given() {
+        let Ok(answer) = rights.settle(&self.record(state), act, None, &actor) else {
+            return;
+        };
+        if answer.vote.is_some() {
             state.votes[who] = (state.votes[who] + 1).min(self.most_votes());
         }
-        if let Ok(Settlement::Decided(decision)) = rights.settle(&self.record(state), act, None, &actor) {
+        if let Settlement::Decided(decision) = answer.settlement {
             self.decide(state, decision.kind, Some(who));
         }
     }
 
-    /// As the conversation settles rows: a vote is kept, and counts with those that are there.
+    /// As the conversation settles rows: a vote is kept.
     pub(super) fn settle_rows(&self, state: &mut State, who: usize, one: Option<usize>, act: &Act) {
         let (rights, rows) = (self.rights(state.left), rows(state));
         let one = one.map(|at| &rows[at].id);
         let actor = Actor::person(PEOPLE[who], Via::Text, "evt", Millis(1_000));
-        let settle = |state: &State| rights.settle_rows(&self.record(state), &rows, one, act, None, &actor);
         let at = |id: &ActionId| rows.iter().position(|row| row.id == *id).unwrap_or_default();
-        let Ok(first) = settle(state) else { return };
-        for vote in &first.votes {
+        let Ok(settled) = rights.settle_rows(&self.record(state), &rows, one, act, None, &actor) else {
+            return;
+        };
+        for vote in &settled.votes {
             let given = &mut state.row_votes[vote.row.as_ref().map(at).unwrap_or_default()][who];
             *given = (*given + 1).min(self.most_votes());
         }
-        let Ok(settled) = settle(state) else { return };
         for (id, decision) in &settled.decided {
             state.rows[at(id)] = decision.kind.of_open_rows();
         }
