@@ -262,6 +262,7 @@ keys! {
 }
 
 keys! {
+    /// `tools.*`.
     fixed struct Tools {
         /// The folder of the file tools.
         #[serde(deserialize_with = "deserialize::optional_folder")]
