@@ -5,7 +5,7 @@ use std::time::Duration;
 use countersign_agent::domain::handshake::{Act, Actor, Refusal};
 use countersign_agent::domain::{
     Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, Conversation, DecisionKind, Gate, GateId, GateKind, Inbound,
-    InboundBody, Notice, TurnId, Via,
+    InboundBody, Notice, Outbound, TurnId, Via,
 };
 
 use crate::store::{GateRecord, Read, StoreError, Tx, outbox_key};
