@@ -105,7 +105,7 @@ async fn while_a_card_waits(on: On) {
 /// design: issue part F, the model has answered and its calls have not begun: they never do.
 async fn between_two_steps(on: On) {
     let c = on.chat("c1");
-    let world = World::process_on(on, &[("TOOLS__RUN_BASH", "true")], Some("step_journaled+500"), reporter).await;
+    let world = World::process_on(on, &[("TOOLS__RUN_BASH", "true")], Some("step_journaled+3000"), reporter).await;
     asks(&world, Script::new().message(reads())).await;
     let turn = world.api.turn_in(c, "running").await;
     // Its step is in the journal, and the process lags before it looks for what comes next.
