@@ -49,7 +49,7 @@ pub use card_copy::CardCopy;
 pub use card_size::{on_one_card, plan_fits};
 pub use clock::{Clock, Millis, ServerTime};
 pub(crate) use coverage::always_asks;
-pub use coverage::{Arguments, CoverageGap, CoverageKind, CoveredBy, DeclaredCall, Grant, covering};
+pub use coverage::{Arguments, Cover, CoverageGap, CoverageKind, DeclaredCall, Grant, covering};
 pub use decision::{API_TOKEN, Approver, AskedAgain, Decision, DecisionKind, Via, Vote};
 pub use event::{Change, ChangeKind, Event, Phase, ResumedReason};
 pub use failpoint::Failpoint;

@@ -36,7 +36,7 @@ mod observe;
 mod tests;
 
 pub use again::{begin_again, go_on};
-pub use calls::{OpenCall, denied, lapsed, redraft};
+pub use calls::{OpenCall, may_be_sent, redraft};
 pub use capsule::{Artifact, Capsule, StepSnapshot};
 pub use effect::{Effect, GateOpening};
 pub use gathered::{chat_messages, with_gathered};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ActionId, ActionStatus, Approvers, Attachment, CoveredBy, Decision, Demand, EffectClass, GateId, Millis, TurnId};
+use super::{ActionId, ActionStatus, Approvers, Attachment, Cover, Decision, Demand, EffectClass, GateId, Millis, TurnId};
 
 /// What a tool answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,7 +84,7 @@ pub struct Action {
     pub decision: Option<Decision>,
     /// What let it run without asking; none when a person was asked, or when the settings ask nobody.
     #[serde(default)]
-    pub covered_by: Option<CoveredBy>,
+    pub covered_by: Option<Cover>,
     /// What came of it.
     pub result: Option<ToolResult>,
 }

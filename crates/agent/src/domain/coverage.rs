@@ -197,9 +197,9 @@ pub fn covering(grants: &[Grant], spec: &ToolSpec, arguments: &Arguments, step: 
     fitting.min_by_key(|(_, grant)| grant.call.wildcards()).map(|(at, _)| at)
 }
 
-/// What let a call run without asking a person.
+/// What lets a call run without asking a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CoveredBy {
+pub struct Cover {
     /// Which kind of approval.
     pub kind: CoverageKind,
     /// Its id: of the plan's review, of the rule, or of the standing grant.
@@ -209,7 +209,7 @@ pub struct CoveredBy {
     pub grant: Option<usize>,
 }
 
-impl CoveredBy {
+impl Cover {
     /// The rule of this id.
     #[must_use]
     pub fn rule(id: String) -> Self {
@@ -230,7 +230,7 @@ impl CoveredBy {
     }
 }
 
-/// The kinds of approval under which a call runs without asking a person ([`CoveredBy`]).
+/// The kinds of approval under which a call runs without asking a person ([`Cover`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CoverageKind {

@@ -82,26 +82,16 @@ pub struct StandingGrants {
 }
 
 impl StandingGrants {
-    /// The grant that covers a call of `spec` now. A tool that changed since the grant was made is another tool.
+    /// The grant that covers a call of `spec` now; with `only`, the one of this id if it does. A tool that changed since the grant was made is
+    /// another tool.
     #[must_use]
-    pub fn covering(&self, now: Millis, spec: &ToolSpec, arguments: &Arguments) -> Option<&StandingGrant> {
-        let mut held = self
-            .grants
-            .iter()
-            .filter(|grant| grant.tool == spec.name && grant.holds(now))
-            .peekable();
+    pub fn covering(&self, now: Millis, spec: &ToolSpec, arguments: &Arguments, only: Option<&str>) -> Option<&StandingGrant> {
+        let asked = |grant: &&StandingGrant| only.is_none_or(|id| grant.id == id);
+        let fits = |grant: &&StandingGrant| grant.tool == spec.name && grant.holds(now);
+        let mut held = self.grants.iter().filter(asked).filter(fits).peekable();
         held.peek()?;
         let definition = spec.digest();
         held.find(|grant| grant.definition == definition && grant.call().covers(spec, arguments))
-    }
-
-    /// The grant of this id alone.
-    #[must_use]
-    pub fn only(&self, id: &str) -> Self {
-        Self {
-            grants: self.grants.iter().filter(|grant| grant.id == id).cloned().collect(),
-            days: self.days,
-        }
     }
 }
 

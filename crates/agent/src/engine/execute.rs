@@ -105,7 +105,7 @@ impl Engine {
         let Some(id) = call.action.as_deref().map(ActionId::new) else {
             return Err(JournalError::Corrupt(format!("call {} has no row in actions", call.call.id)));
         };
-        let forbidden = begins && self.is_forbidden(run, call).await?;
+        let forbidden = begins && !self.may_be_sent(run, call).await?;
         let outdated = forbidden || (begins && self.is_outdated(call).await);
         match run.journal.sending(&id, begins && !outdated).await? {
             Sending::Now => (),
@@ -164,8 +164,8 @@ impl Engine {
         Ok(WriteOutcome::Sent(Some(result)))
     }
 
-    /// Does a rule forbid the call by now, or does the standing grant that let it through hold no more? Either may be newer than the approval.
-    async fn is_forbidden(&self, run: &Run<'_>, call: &OpenCall) -> Result<bool, JournalError> {
+    /// May the call, which was allowed, still be sent? What forbids it may be newer than the approval.
+    async fn may_be_sent(&self, run: &Run<'_>, call: &OpenCall) -> Result<bool, JournalError> {
         let standing = match &call.standing {
             Some(_) => run.journal.standing().await?,
             None => None,
@@ -179,7 +179,7 @@ impl Engine {
             chat: run.journal.chat(),
             prompts: &self.templates,
         };
-        Ok(reducer::denied(&env, call) || reducer::lapsed(&env, call))
+        Ok(reducer::may_be_sent(&env, call))
     }
 
     fn resumes(&self, call: &OpenCall) -> bool {

@@ -8,6 +8,7 @@ mod open;
 mod rules;
 mod standing;
 mod undone;
+mod verdict;
 mod words;
 
 use serde_json::Value;
@@ -19,8 +20,7 @@ use super::writer::Reducer;
 use super::{CallOutcome, Effect, Next, WriteRecord, compose, gates};
 
 pub use open::OpenCall;
-pub use rules::denied;
-pub use standing::lapsed;
+pub use verdict::may_be_sent;
 pub use words::redraft;
 pub(super) use words::{describe, justification};
 
@@ -117,7 +117,7 @@ impl Reducer<'_> {
         };
         if let Some(open) = self.turn.state.calls.open.iter_mut().find(approved) {
             // One that may have run is still asked about as such; not where a rule forbids it, whatever a person says.
-            open.status = if open.lost && !denied(&env, open) {
+            open.status = if open.lost && may_be_sent(&env, open) {
                 ActionStatus::Unknown
             } else {
                 ActionStatus::Pending

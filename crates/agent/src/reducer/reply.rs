@@ -184,7 +184,7 @@ impl Reducer<'_> {
             open.answer = Some(compose::not_run(&tool, words));
             return;
         }
-        self.take_standing(position, effect);
+        self.judge(position, effect);
         let words = calls::describe(&tool, arguments);
         self.emit(Event::ToolPlanned { call_id, tool, effect }, &words);
     }

@@ -47,7 +47,7 @@ fn covers(grant: &StandingGrant, now: i64, spec: &ToolSpec, call: &Value) -> boo
         grants: vec![grant.clone()],
         days: 30,
     };
-    held.covering(Millis(now), spec, &arguments(call)).is_some()
+    held.covering(Millis(now), spec, &arguments(call), None).is_some()
 }
 
 /// interface §9 H: a grant covers calls of the same tool with the same arguments that say where they act, whatever the others are.

@@ -2,41 +2,53 @@
 
 use serde_json::{Value, json};
 
+use crate::domain::handshake::Actor;
 use crate::domain::{
-    Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, CoverageKind, CoveredBy, Decision,
-    DecisionKind, EffectClass, Event, GateId, GateKind, Outbound, Ruling, TurnId, Via, covering, on_one_card,
+    Action, ActionId, ActionStatus, ActionView, ApprovalCard, Approvers, CardState, Cover, CoverageKind, Decision, DecisionKind,
+    EffectClass, Event, GateId, GateKind, Outbound, Ruling, TurnId, Via, covering, on_one_card,
 };
 use crate::reducer::writer::Reducer;
 use crate::reducer::{Effect, GateOpening, OpenGate, ReviewOutcome, RowVerdict, compose, gates};
 
 use super::justification;
 use super::rules::judged;
+use super::verdict::{Facts, Verdict, verdict};
 use super::{OpenCall, call_digest};
-
-/// How a call stands before it runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum CallStanding {
-    /// It runs. `Some` means under this grant of the approved plan, by its position.
-    Runs(Option<usize>),
-    /// It runs under the standing grant of this id.
-    RunsUnder(String),
-    /// A person is asked first.
-    Asks,
-}
 
 impl Reducer<'_> {
     /// Settles whether the open call runs or asks. One that runs under a grant takes one use of it: the use is journaled with the intent,
     /// so a crash never makes it one more.
-    pub(in crate::reducer) fn take_standing(&mut self, position: usize, effect: EffectClass) {
-        let standing = self.standing(position, effect);
+    pub(in crate::reducer) fn judge(&mut self, position: usize, effect: EffectClass) {
+        let Some(open) = self.turn.state.calls.open.get(position) else {
+            return;
+        };
+        let verdict = verdict(self.facts(open, effect));
         let Some(open) = self.turn.state.calls.open.get_mut(position) else {
             return;
         };
-        (open.status, open.grant, open.standing) = match standing {
-            CallStanding::Runs(grant) => (ActionStatus::Approved, grant, None),
-            CallStanding::RunsUnder(id) => (ActionStatus::Approved, None, Some(id)),
-            CallStanding::Asks => (ActionStatus::Pending, None, None),
+        (open.grant, open.standing) = (None, None);
+        let Verdict::Runs(cover) = verdict else {
+            // What is denied is answered before anybody is asked.
+            open.status = ActionStatus::Pending;
+            return;
         };
+        open.status = ActionStatus::Approved;
+        match cover {
+            Some(Cover {
+                kind: CoverageKind::Plan,
+                grant,
+                ..
+            }) => open.grant = grant,
+            Some(Cover {
+                kind: CoverageKind::Standing,
+                id,
+                ..
+            }) => open.standing = Some(id),
+            Some(Cover {
+                kind: CoverageKind::Rule, ..
+            })
+            | None => {}
+        }
         if let (Some(grant), ReviewOutcome::Approved(approval)) = (open.grant, &mut self.turn.state.review.outcome)
             && let Some(grant) = approval.grants.get_mut(grant)
         {
@@ -44,30 +56,74 @@ impl Reducer<'_> {
         }
     }
 
-    fn standing(&self, position: usize, effect: EffectClass) -> CallStanding {
+    fn facts(&self, open: &OpenCall, effect: EffectClass) -> Facts {
         let state = &self.turn.state;
-        let Some(open) = state.calls.open.get(position) else {
-            return CallStanding::Asks;
-        };
         let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
-        // It may have run already, and that is for a person to weigh.
-        let lost_before = || state.calls.lost(&call_digest(&open.call.name, &arguments));
-        match judged(&self.env, open).map(|judgement| judgement.then) {
-            Some(Ruling::Allow) if !lost_before() => return CallStanding::Runs(None),
-            // What is denied is answered before anybody is asked.
-            Some(Ruling::Allow | Ruling::Ask(_) | Ruling::Deny) => return CallStanding::Asks,
-            None => {}
+        // Only a write needs a cover.
+        let writes = effect == EffectClass::Write;
+        let grant = writes.then(|| self.covering_grant(&open.call.name, &arguments)).flatten();
+        Facts {
+            effect,
+            approval: state.policy.approval,
+            ruling: judged(&self.env, open).map(|judgement| (judgement.then, judgement.rule.id())),
+            lost: state.calls.lost(&call_digest(&open.call.name, &arguments)),
+            plan: grant.map(|grant| self.plan_cover(grant)),
+            standing: writes.then(|| self.standing_cover(open, &arguments)).flatten(),
         }
-        let grant = self.covering_grant(&open.call.name, &arguments);
-        match (effect, state.policy.approval) {
-            (EffectClass::Read, _) => CallStanding::Runs(None),
-            (EffectClass::Write, ApprovalMode::Never) if !lost_before() => CallStanding::Runs(grant),
-            (EffectClass::Write, ApprovalMode::Write) if !lost_before() => match (grant, self.standing_grant(open, &arguments)) {
-                (Some(grant), _) => CallStanding::Runs(Some(grant)),
-                (None, Some(standing)) => CallStanding::RunsUnder(standing.id.clone()),
-                (None, None) => CallStanding::Asks,
+    }
+
+    /// This grant of the approved plan.
+    fn plan_cover(&self, grant: usize) -> Cover {
+        let card = self.turn.state.review.approved_card.as_ref();
+        Cover {
+            kind: CoverageKind::Plan,
+            id: card.map(|card| card.gate.to_string()).unwrap_or_default(),
+            grant: Some(grant),
+        }
+    }
+
+    /// What the open call runs by.
+    fn cover_of(&self, open: &OpenCall) -> Option<Cover> {
+        if let Some(id) = &open.standing {
+            return Some(Cover::standing(id.clone()));
+        }
+        if let Some(grant) = open.grant {
+            return Some(self.plan_cover(grant));
+        }
+        let allowing = judged(&self.env, open).filter(|judgement| judgement.then == Ruling::Allow);
+        allowing.map(|judgement| Cover::rule(judgement.rule.id()))
+    }
+
+    /// The decision that stands in the place of a person's: that of the plan's review, of the one who made the standing grant, or of the rule.
+    pub(super) fn decision_by(&self, kind: DecisionKind, cover: Option<&Cover>) -> Decision {
+        let ours = Actor::system(self.env.now).decision(kind, None);
+        let Some(cover) = cover else { return ours };
+        match cover.kind {
+            CoverageKind::Rule => Decision {
+                via: Via::Rule,
+                event_id: Some(cover.id.clone()),
+                ..ours
             },
-            (EffectClass::Write | EffectClass::Destructive | EffectClass::State, _) => CallStanding::Asks,
+            CoverageKind::Standing => {
+                let grants = self.env.standing.map(|standing| standing.grants.as_slice()).unwrap_or_default();
+                Decision {
+                    via: Via::Grant,
+                    by: grants.iter().find(|grant| grant.id == cover.id).map(|grant| grant.by.clone()),
+                    event_id: Some(cover.id.clone()),
+                    ..ours
+                }
+            }
+            CoverageKind::Plan => match &self.turn.state.review.approved_card {
+                Some(card) => Decision {
+                    via: Via::Grant,
+                    by: card.decision.by.clone(),
+                    through_api: card.decision.through_api,
+                    event_id: card.decision.event_id.clone(),
+                    approvers: card.decision.approvers.clone(),
+                    ..ours
+                },
+                None => ours,
+            },
         }
     }
 
@@ -192,7 +248,7 @@ impl Reducer<'_> {
         id: &str,
         status: ActionStatus,
         gate_id: Option<GateId>,
-        decided: Option<(Decision, Option<CoveredBy>)>,
+        decided: Option<(Decision, Option<Cover>)>,
     ) {
         let (decision, covered_by) = decided.unzip();
         let effect = self.effect_of(call_id);
@@ -245,41 +301,13 @@ impl Reducer<'_> {
         if effect == EffectClass::Read || has_row {
             return;
         }
-        let state = &self.turn.state;
-        let open = state.calls.open.iter().find(|open| open.call.id == call_id);
-        let grant = open.and_then(|open| open.grant);
-        if let Some(decided) = open.and_then(|open| self.allowed_here(open)) {
-            let id = self.mint("act");
-            return self.propose(call_id, &id, ActionStatus::Approved, None, Some(decided));
-        }
-        let rule = open.filter(|_| grant.is_none()).and_then(|open| self.allowing_rule(open));
-        if let Some(rule) = rule {
-            let decided = (self.ruled(DecisionKind::Approve, &rule), Some(CoveredBy::rule(rule)));
-            let id = self.mint("act");
-            return self.propose(call_id, &id, ActionStatus::Approved, None, Some(decided));
-        }
-        let card = state.review.approved_card.as_ref().filter(|_| grant.is_some());
-        let covered_by = card.map(|card| CoveredBy {
-            kind: CoverageKind::Plan,
-            id: card.gate.to_string(),
-            grant,
-        });
-        let approved = card.map(|card| &card.decision);
-        let decision = Decision {
-            in_place_of: None,
-            kept: Vec::new(),
-            kind: DecisionKind::Approve,
-            by: approved.and_then(|decision| decision.by.clone()),
-            via: if approved.is_some() { Via::Grant } else { Via::System },
-            through_api: approved.is_some_and(|decision| decision.through_api),
-            text: None,
-            at: self.env.now,
-            event_id: approved.and_then(|decision| decision.event_id.clone()),
-            approvers: approved.map(|decision| decision.approvers.clone()).unwrap_or_default(),
-            standing: None,
-        };
+        let open = self.turn.state.calls.open.iter().find(|open| open.call.id == call_id);
+        // A plan of an earlier version has no card that could be named.
+        let named = |cover: &Cover| !cover.id.is_empty();
+        let cover = open.and_then(|open| self.cover_of(open)).filter(named);
+        let decision = self.decision_by(DecisionKind::Approve, cover.as_ref());
         let id = self.mint("act");
-        self.propose(call_id, &id, ActionStatus::Approved, None, Some((decision, covered_by)));
+        self.propose(call_id, &id, ActionStatus::Approved, None, Some((decision, cover)));
     }
 
     /// Tells the timeline where an action stands.

@@ -2,16 +2,11 @@
 
 use serde_json::Value;
 
-use crate::domain::{ActionStatus, Decision, DecisionKind, Demand, EffectClass, JudgedCall, Judgement, Ruling, Scope, Via, judge};
+use crate::domain::{ActionStatus, Cover, DecisionKind, Demand, EffectClass, JudgedCall, Judgement, Ruling, Scope, judge};
 use crate::reducer::writer::Reducer;
 use crate::reducer::{Effect, Env, Next, OpenCall, compose};
 
-/// Does a rule forbid this call now? Asked once more when it is sent: the rule may be newer than the approval.
-#[must_use]
-pub fn denied(env: &Env<'_>, open: &OpenCall) -> bool {
-    judged(env, open).is_some_and(|judgement| judgement.then == Ruling::Deny)
-}
-
+/// What the rules say of a call now.
 pub(super) fn judged<'a>(env: &Env<'a>, open: &OpenCall) -> Option<Judgement<'a>> {
     if env.rules.is_empty() {
         return None;
@@ -30,12 +25,6 @@ pub(super) fn judged<'a>(env: &Env<'a>, open: &OpenCall) -> Option<Judgement<'a>
 }
 
 impl Reducer<'_> {
-    /// Id of the rule that allows this open call.
-    pub(super) fn allowing_rule(&self, open: &OpenCall) -> Option<String> {
-        let judgement = judged(&self.env, open).filter(|judgement| judgement.then == Ruling::Allow);
-        judgement.map(|judgement| judgement.rule.id())
-    }
-
     /// Whom this call asks. The quorum is the highest of the policy's and the rules'. The people are those of the rules, else the channel's.
     pub(super) fn demand(&self, call_id: &str) -> Demand {
         let open = self.turn.state.calls.open.iter().find(|open| open.call.id == call_id);
@@ -91,7 +80,7 @@ impl Reducer<'_> {
         if let Some(grant) = open.grant.take().filter(|_| !lost) {
             self.give_back(grant);
         }
-        let decision = self.ruled(DecisionKind::Reject, rule);
+        let decision = self.decision_by(DecisionKind::Reject, Some(&Cover::rule(rule.to_owned())));
         let action = match row {
             Some(action) => {
                 self.effect(Effect::ActionDenied {
@@ -107,22 +96,5 @@ impl Reducer<'_> {
             }
         };
         self.action_moved(action, ActionStatus::Rejected);
-    }
-
-    /// What the rule of this id decided.
-    pub(super) fn ruled(&self, kind: DecisionKind, rule: &str) -> Decision {
-        Decision {
-            in_place_of: None,
-            kept: Vec::new(),
-            kind,
-            by: None,
-            via: Via::Rule,
-            through_api: false,
-            text: None,
-            at: self.env.now,
-            event_id: Some(rule.to_owned()),
-            approvers: Vec::new(),
-            standing: None,
-        }
     }
 }

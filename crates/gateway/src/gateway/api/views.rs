@@ -1,7 +1,7 @@
 //! The API's JSON, built from stored rows; shapes as promised, absent members are null.
 
 use countersign_agent::domain::{
-    API_TOKEN, Action, ActionStatus, Approvers, Budget, Complexity, CoverageKind, CoveredBy, Decision, DecisionKind, Gate, GateKind,
+    API_TOKEN, Action, ActionStatus, Approvers, Budget, Complexity, Cover, CoverageKind, Decision, DecisionKind, Gate, GateKind,
     InboundBody, Locale, Message, Meter, Millis, Outbound, Plan, Step, StepView, TurnReason, TurnStatus, Vote,
 };
 use countersign_agent::template::Templates;
@@ -85,7 +85,7 @@ pub(super) fn review(record: &GateRecord, approvers: &Approvers, calls: &[Action
 fn grants(gate: &Gate, calls: &[Action]) -> Vec<Value> {
     let Outbound::PlanCard(card) = &gate.card else { return Vec::new() };
     let ran = |at: usize| {
-        let under = |by: &CoveredBy| by.kind == CoverageKind::Plan && by.id == gate.id.as_str() && by.grant == Some(at);
+        let under = |by: &Cover| by.kind == CoverageKind::Plan && by.id == gate.id.as_str() && by.grant == Some(at);
         let sent = |call: &&Action| {
             !matches!(call.status, ActionStatus::Expired | ActionStatus::Rejected) && call.covered_by.as_ref().is_some_and(under)
         };

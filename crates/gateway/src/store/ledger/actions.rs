@@ -1,7 +1,7 @@
 //! Proposed tool calls: intent, sent, done.
 
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Approvers, CallEdit, ChannelKind, CoveredBy, Decision, EffectClass, GateId, ToolResult, TurnId, Vote,
+    Action, ActionId, ActionStatus, Approvers, CallEdit, ChannelKind, Cover, Decision, EffectClass, GateId, ToolResult, TurnId, Vote,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -54,7 +54,7 @@ struct Call {
     #[serde(default)]
     preview: Option<String>,
     #[serde(default)]
-    covered_by: Option<CoveredBy>,
+    covered_by: Option<Cover>,
     #[serde(default)]
     quorum: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]

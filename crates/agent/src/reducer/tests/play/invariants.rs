@@ -68,7 +68,7 @@ impl Play {
         let standing = self
             .standing
             .as_ref()
-            .and_then(|held| held.covering(Millis(self.now), spec, &arguments));
+            .and_then(|held| held.covering(Millis(self.now), spec, &arguments, None));
         let granted = (granted || standing.is_some()) && state.policy.approval != ApprovalMode::Always;
         let by_rule = |decision: &Decision| decision.kind == DecisionKind::Approve && decision.via == Via::Rule;
         let ruled = self.all.iter().any(|effect| {
