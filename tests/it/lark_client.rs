@@ -79,7 +79,6 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         written_at: Millis(0),
         again: false,
         upload: None,
-        update: None,
         about: None,
     }
 }

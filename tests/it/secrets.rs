@@ -89,7 +89,7 @@ async fn no_secret_leaves_the_configuration() {
         let card = world.plan_card("oc_p1").await;
         world.lark().expire_tokens();
         world.chat.fault(
-            "card_whole",
+            "patch",
             Fault::Answer {
                 status: 500,
                 code: 1,

@@ -76,7 +76,6 @@ fn delivery(key: &str, op: OutboxOp) -> Delivery {
         written_at: NOW,
         again: false,
         upload: None,
-        update: None,
         about: None,
     }
 }

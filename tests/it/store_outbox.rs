@@ -1,7 +1,6 @@
 //! The outbox: once, in order, newest state of a card only, and never for ever.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
-mod kept;
 mod lines;
 
 use countersign_agent::domain::{ChannelKind, GateId, InboundBody, Millis, Outbound, ReactionMark, TurnId};

@@ -53,23 +53,10 @@ pub struct Delivery {
     pub written_at: Millis,
     /// An earlier try may have arrived, and was not noted. A platform without an idempotency key looks for it before it posts again.
     pub again: bool,
-    /// What the platform calls the file or the kept card that this posts.
+    /// What the platform calls the file that this posts.
     pub upload: Option<String>,
-    /// The kept card that this changes. `None` means that the message holds the card itself.
-    pub update: Option<CardUpdate>,
     /// The request that a post is about, for a message that has to stand outside of its thread; foreign text.
     pub about: Option<String>,
-}
-
-/// A change of a card that the platform keeps apart from its message.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CardUpdate {
-    /// What the platform calls it.
-    pub card: String,
-    /// Rises with every update of the card.
-    pub sequence: i64,
-    /// What it shows so far, where that is known for sure: what has not changed need not be sent.
-    pub shown: Option<Outbound>,
 }
 
 /// A file for a platform that does not have its bytes yet.
@@ -213,17 +200,6 @@ pub trait Channel: Send + Sync + fmt::Debug {
     /// # Errors
     /// As for [`Channel::deliver`]; `Gone` where chats have no files.
     fn upload(&self, file: FileUpload) -> BoxFuture<'_, Result<String, DeliveryError>>;
-
-    /// Does the platform keep the card of `content` apart from its message?
-    fn keeps_card(&self, _content: &Outbound) -> bool {
-        false
-    }
-
-    /// Has the platform keep the card that `delivery` posts; gives what the platform calls it. No chat shows it before a [`Delivery::upload`]
-    /// names it. `None`: the message shall hold the card.
-    fn keep_card<'a>(&'a self, _delivery: &'a Delivery) -> BoxFuture<'a, Option<String>> {
-        Box::pin(std::future::ready(None))
-    }
 
     /// Would `content` be cut if it went out as text? Then nobody was shown all of it, and nothing that is said there approves it.
     fn cuts_text(&self, _content: &Outbound) -> bool {

@@ -14,8 +14,8 @@ pub use hold::Hold;
 pub(crate) use ledger::MAX_CRASHES;
 pub use ledger::{
     ActionRecord, AuditCheck, AuditEntry, AuditHead, Backlog, ChatEntry, Cursor, DamagedRow, EventPlace, EventRow, EventSpan, FeedbackRow,
-    GateRecord, InboxRow, InboxState, InvalidAuditHead, InvalidCursor, KeptCard, Lease, Ledger, Line, LineKind, ListQuery, NewOutbox,
-    OutboxRow, OutgoingFile, Page, PostState, PruneCounts, Read, Renewal, SchemaState, SealPart, Signal, SimulatedCommit, SimulatedOrder,
+    GateRecord, InboxRow, InboxState, InvalidAuditHead, InvalidCursor, Lease, Ledger, Line, LineKind, ListQuery, NewOutbox, OutboxRow,
+    OutgoingFile, Page, PostState, PruneCounts, Read, Renewal, SchemaState, SealPart, Signal, SimulatedCommit, SimulatedOrder,
     SimulatedTurn, SocketPlace, Tail, TurnRow, Tx, event_id, outbox_key, reminder_keys, seen_key,
 };
 

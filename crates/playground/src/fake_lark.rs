@@ -3,7 +3,6 @@
 //! The demo plays its chat through it and the tests assert on it. It refuses what the real platform refuses
 //! and remembers every violation.
 
-mod cards;
 mod files;
 mod handlers;
 mod reading;
@@ -14,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{delete, get, patch, post, put};
+use axum::routing::{delete, get, patch, post};
 use countersign_agent::domain::Clock;
 use serde_json::Value;
 
@@ -47,7 +46,6 @@ struct Keys {
     /// Message ids by the `uuid` that they were made with.
     by_uuid: BTreeMap<String, String>,
     uploads: BTreeMap<String, files::Upload>,
-    cards: BTreeMap<String, cards::Entity>,
 }
 
 impl Shared {
@@ -105,7 +103,6 @@ impl FakeLark {
             return;
         }
         state.repaint(message, card.clone());
-        self.shared.keys().answered(message, card);
         drop(state);
         self.shared.stage.tell_change();
     }
@@ -128,9 +125,6 @@ fn routes(shared: Shared) -> Router {
         .route("/open-apis/im/v1/messages/{id}/reactions/{mark}", delete(handlers::unreact))
         .route("/open-apis/im/v1/files", post(files::file).layer(DefaultBodyLimit::disable()))
         .route("/open-apis/im/v1/images", post(files::image).layer(DefaultBodyLimit::disable()))
-        .route("/open-apis/cardkit/v1/cards", post(cards::create))
-        .route("/open-apis/cardkit/v1/cards/{id}", put(cards::replace))
-        .route("/open-apis/cardkit/v1/cards/{id}/batch_update", post(cards::batch))
         .route("/callback/ws/endpoint", post(handlers::endpoint))
         .route("/open-apis/contact/v3/users/find_by_department", get(handlers::members))
         .with_state(shared)

@@ -237,7 +237,7 @@ pub struct SharedFile {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`, `file`, `image`, `card`, `card_whole`, `card_elements`; Slack's `whisper`, `form`, `home`, `replies`,
+    /// What was asked for: `bot`, `create`, `reply`, `patch`, `react`, `unreact`; Lark's `token`, `file`, `image`; Slack's `whisper`, `form`, `home`, `replies`,
     /// `history`, `user`, `address` (of a file), `bytes`, `complete`, `info`.
     pub endpoint: String,
     pub at: Millis,

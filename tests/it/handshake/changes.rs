@@ -190,15 +190,6 @@ async fn an_ok_counts_even_if_the_card_is_gone(on: On) {
     let world = World::start_on(on, &[], reporter).await;
     world.say(u, c, "整理笔记", GROUP).await;
     world.plan_card(c).await;
-    if on == On::Lark {
-        let code = 200_740;
-        let gone = Fault::Answer {
-            status: 400,
-            code,
-            header: None,
-        };
-        world.chat.fault("card_whole", gone);
-    }
     for _ in 0..20 {
         world.chat.fault(
             "patch",

@@ -131,7 +131,6 @@ mod tests {
             written_at: Millis(7),
             again: false,
             upload: None,
-            update: None,
             about: None,
         }
     }

@@ -8,7 +8,7 @@ use countersign_agent::domain::{
     InboundBody, Notice, Outbound, TurnId, Via,
 };
 
-use crate::store::{GateRecord, Read, StoreError, Tx, outbox_key};
+use crate::store::{GateRecord, Read, StoreError, Tx};
 
 use super::again::{ask_again, has_button};
 use super::notices::{after, refused, row_done, too_late, vote_recorded};
@@ -63,7 +63,6 @@ impl Conversations {
             (None, true) => Some(Notice::UnknownReview {}),
             (Some(gate), true) => self.unlisted(&mut tx, gate, inbound).await?,
         };
-        let moment = tx.moment();
         let press = Press {
             inbound,
             click,
@@ -83,10 +82,6 @@ impl Conversations {
             (None, None) => None,
         };
         let mut answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
-        if let (Some(ClickTarget::Gate(id)), true) = (&click.target, answer.card.is_some()) {
-            // The answer shows the card, past the outbox.
-            tx.card_answered(&outbox_key(&["gate", id.as_str()]), moment).await?;
-        }
         if let Some(gate) = &elsewhere {
             answer.card = answer.card.and_then(|card| card.copy_for(&inbound.sender, gate));
         }

@@ -12,7 +12,7 @@ use tracing::{debug, info, warn};
 
 use super::outages::Lasting;
 use super::state::Gateway;
-use super::uploads::{Uploads, carry};
+use super::uploads::Uploads;
 use crate::channels::{BatchSizes, Delivery, DeliveryError, Receipt};
 use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError, Tx};
 
@@ -133,6 +133,7 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
     let outcome = match operation(row) {
         None => Err(DeliveryError::Gone(String::from("what it changes was never posted"))),
         Some(op) => {
+            let channel = gateway.channels.out(new.conversation.channel);
             let live = gateway.settings.current();
             let locale = live.in_chat(new.conversation.channel, &new.conversation.chat).locale;
             let mut delivery = Delivery {
@@ -144,14 +145,13 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
                 written_at: row.created_at,
                 again: row.uncertain,
                 upload: None,
-                update: None,
                 about: request_of(gateway, row).await.ok().flatten(),
             };
             // So much less than the hold that what came of it can be written down.
             let time = gateway.timings.lease * 2 / 3;
             let delivering = async {
                 uploads.prepare(gateway, row, &mut delivery).await?;
-                carry(gateway, row, &mut delivery).await
+                channel.deliver(&delivery).await
             };
             let outcome = match tokio::time::timeout(time, delivering).await {
                 Ok(outcome) => {

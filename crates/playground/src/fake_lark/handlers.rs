@@ -141,7 +141,6 @@ pub(super) async fn patch(State(shared): State<Shared>, Path(id): Path<String>, 
         }
         Some(true) => state.repaint(&id, content),
     }
-    shared.keys().replaced(&id);
     drop(state);
     shared.stage.tell_change();
     finish(json!({}), lost)
@@ -296,7 +295,7 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
         None => {
             let id = format!("om_bot_{}", state.messages.len() + 1);
             let kind = body["msg_type"].as_str().unwrap_or_default().to_owned();
-            let content = match shown(shared, &kind, &body["content"], &id) {
+            let content = match read_content(&kind, &body["content"]) {
                 Ok(content) => content,
                 Err(problem) => {
                     state.violation(problem);
@@ -332,15 +331,6 @@ fn store(shared: &Shared, body: &Value, chat: String, reply_to: Option<String>, 
     drop(state);
     shared.stage.tell_change();
     finish(json!({ "message_id": id, "chat_id": chat, "create_time": at.to_string() }), lost)
-}
-
-/// What the message `id` shows: its content, or the card entity that this names.
-fn shown(shared: &Shared, kind: &str, content: &Value, id: &str) -> Result<Value, String> {
-    let parsed: Option<Value> = content.as_str().and_then(|text| serde_json::from_str(text).ok());
-    match parsed.filter(|parsed| kind == "interactive" && parsed["type"] == "card") {
-        Some(named) => shared.keys().show(named["data"]["card_id"].as_str().unwrap_or_default(), id),
-        None => read_content(kind, content),
-    }
 }
 
 /// The file or image of the message `id`. `None` means that there is none with its key.

@@ -66,8 +66,7 @@ impl Surface {
         self == Self::Console
     }
 
-    /// Is the count of steps that are done said below the steps? There a step that is done changes elements of the body alone, which a
-    /// platform takes without the rest of the card.
+    /// Is the count of steps that are done said below the steps? The title then stays the same while steps are carried out.
     pub(super) fn counts_below(self) -> bool {
         self == Self::Lark
     }

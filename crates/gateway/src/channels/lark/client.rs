@@ -1,7 +1,6 @@
 //! Calls out to Lark: messages, replies, card updates and reactions, with their token, their pace and their retries.
 
 mod answer;
-mod entities;
 mod files;
 mod rates;
 mod reading;
@@ -19,7 +18,6 @@ use serde_json::{Value, json};
 use super::{card::card, escape};
 use crate::channels::answer::CALL_TIMEOUT;
 use crate::channels::card::Surface;
-use crate::channels::memory::{Memory, REFUSED_FOR};
 use crate::channels::plain::{TextMarkup, chat_text};
 use crate::channels::rates::Limiter;
 use crate::channels::{BatchSizes, BoxFuture, Channel, ChatLook, ChatPage, Delivery, DeliveryError, FileStream, FileUpload, Receipt};
@@ -44,8 +42,6 @@ pub struct LarkClient {
     limiter: Limiter,
     /// Our own messages name it as their sender.
     app_id: String,
-    /// The app may not have card entities: Lark refused one lately.
-    no_entities: Memory<()>,
 }
 
 impl LarkClient {
@@ -58,7 +54,6 @@ impl LarkClient {
             templates,
             limiter: Limiter::default(),
             app_id: secrets.app_id.clone(),
-            no_entities: Memory::new(REFUSED_FOR, clock),
         }
     }
 
@@ -69,9 +64,6 @@ impl LarkClient {
                 content: Outbound::File(file),
             } => self.post_file(delivery, reply_to.as_deref(), file).await,
             OutboxOp::Post { reply_to, content } => {
-                if let Some(id) = &delivery.upload {
-                    return self.post_entity(delivery, reply_to.as_deref(), id).await;
-                }
                 let body = self.compose(content, delivery)?;
                 self.post(delivery, &delivery.key, reply_to.as_deref(), body).await
             }
@@ -80,10 +72,7 @@ impl LarkClient {
                 let body = self.compose(content, delivery)?;
                 self.post(delivery, &delivery.key, Some(target), body).await
             }
-            OutboxOp::Patch { target, content } => match &delivery.update {
-                Some(update) => self.update_entity(delivery, update, content).await,
-                None => self.patch(target, content, delivery.locale).await,
-            },
+            OutboxOp::Patch { target, content } => self.patch(target, content, delivery.locale).await,
             OutboxOp::React {
                 message_id,
                 content,
@@ -282,14 +271,6 @@ impl Channel for LarkClient {
 
     fn upload(&self, file: FileUpload) -> BoxFuture<'_, Result<String, DeliveryError>> {
         Box::pin(self.take_in(file))
-    }
-
-    fn keeps_card(&self, content: &Outbound) -> bool {
-        Self::is_ticked(content)
-    }
-
-    fn keep_card<'a>(&'a self, delivery: &'a Delivery) -> BoxFuture<'a, Option<String>> {
-        Box::pin(self.make_entity(delivery))
     }
 
     fn batch_sizes(&self) -> BatchSizes {

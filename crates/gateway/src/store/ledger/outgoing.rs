@@ -1,4 +1,6 @@
 //! Files that go out: their bytes, from the call that sends them to the platform that has them.
+//!
+//! An earlier version also had rows for cards that Lark kept, and the column `whole_until` for them. Nothing reads these any more.
 
 use countersign_agent::domain::{Outbound, OutboxOp};
 

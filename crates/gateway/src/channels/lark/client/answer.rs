@@ -70,17 +70,6 @@ impl LarkFailure {
         [230_011, 230_110, 231_003, 230_019, 230_050, 99_992_354].contains(&self.code)
     }
 
-    /// Lark itself says that this app has nothing of this kind: a scope is missing, or Lark does not know the call. A 404 of a proxy says nothing
-    /// about the app; its body may repeat the status as a code.
-    pub(super) fn is_unavailable(&self) -> bool {
-        [99_991_672, 99_991_679].contains(&self.code) || (self.code > 999 && self.status == Some(StatusCode::NOT_FOUND))
-    }
-
-    /// The card has had an update with a higher number.
-    pub(super) fn is_overtaken(&self) -> bool {
-        self.code == 300_317
-    }
-
     /// On a reply: this chat or message takes no thread replies.
     pub(super) fn thread_impossible(&self) -> bool {
         [230_071, 230_072].contains(&self.code)

@@ -1,4 +1,4 @@
-//! Lark's rates: 5 messages a second to one chat, 10 updates a second of a card entity, 50 calls a second and 1000 a minute to an app.
+//! Lark's rates: 5 messages a second to one chat, 50 calls a second and 1000 a minute to an app.
 
 use std::time::Duration;
 
@@ -8,12 +8,6 @@ use crate::channels::rates::{Rate, Rates};
 /// 5 in any second, evenly.
 const TARGET: Rate = Rate {
     every: Duration::from_millis(250),
-    burst: 0,
-};
-
-/// 10 in any second, evenly.
-const CARD: Rate = Rate {
-    every: Duration::from_millis(110),
     burst: 0,
 };
 
@@ -44,14 +38,6 @@ pub(super) fn rates(target: Option<&str>) -> Rates<'_> {
     }
 }
 
-/// The rates of one update of a card entity, which has a rate of its own beside those of messages.
-pub(super) fn card_rates(card: &str) -> Rates<'_> {
-    Rates {
-        wide: APP,
-        target: Some((card, CARD)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,14 +50,6 @@ mod tests {
         assert_eq!(departures.first(), Some(&0));
         assert_eq!(departures.last(), Some(&3000));
         assert!(most_within(1000, &departures) <= 5);
-    }
-
-    /// interface (I): ten updates a second of one card, more than its message takes.
-    #[test]
-    fn one_card_gets_ten_a_second() {
-        let departures = departures(100, |_| card_rates("7355000000000000001"));
-        let most = most_within(1000, &departures);
-        assert!((6..=10).contains(&most), "{most}");
     }
 
     /// F-C1: at most fifty calls a second to the app, over any number of chats.
