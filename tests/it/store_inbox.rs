@@ -124,13 +124,13 @@ async fn a_row_inside_a_transaction_lives_and_dies_with_it() {
             ..simple("click", &place("oc_1", ""), "ou_1")
         };
         let mut tx = store.ledger.begin().await.unwrap();
-        assert!(tx.insert_handled(&click).await.unwrap());
+        assert!(tx.insert_press(&click).await.unwrap());
         drop(tx);
         let mut tx = store.ledger.begin().await.unwrap();
-        assert!(tx.insert_handled(&click).await.unwrap());
+        assert!(tx.insert_press(&click).await.unwrap());
         tx.commit().await.unwrap();
         let mut tx = store.ledger.begin().await.unwrap();
-        assert!(!tx.insert_handled(&click).await.unwrap());
+        assert!(!tx.insert_press(&click).await.unwrap());
         tx.commit().await.unwrap();
         assert!(rows(&store).await.is_empty());
     }

@@ -104,7 +104,7 @@ async fn accepting_waits_for_nobody() {
     let home = place("oc_1", "");
     let mut open = one.ledger.begin_in(&home).await.unwrap();
     let copy = simple("x", &home, "ou_1");
-    assert!(open.insert_handled(&copy).await.unwrap());
+    assert!(open.insert_press(&copy).await.unwrap());
     accept(&other, &copy).await;
     let fresh = accept(&other, &simple("y", &home, "ou_1")).await;
     open.commit().await.unwrap();
@@ -119,7 +119,7 @@ async fn copies_looked_at_in_one_instant_are_one() {
     let (home, away) = (place("oc_1", ""), place("oc_2", ""));
     let id = accept(&other, &simple("x", &away, "ou_1")).await;
     let mut open = one.ledger.begin_in(&home).await.unwrap();
-    assert!(open.insert_handled(&simple("x", &home, "ou_1")).await.unwrap());
+    assert!(open.insert_press(&simple("x", &home, "ou_1")).await.unwrap());
     let mut late = other.ledger.begin_in(&away).await.unwrap();
     let (refused, ()) = join(late.triaged(id, "looked at"), async {
         eventually("one waits for the other", || async { (waiting(&one).await > 0).then_some(()) }).await;
@@ -167,7 +167,7 @@ async fn a_taken_id_loses_no_event() {
     ];
     assert!(ids[1] > ids[0]);
     let mut tx = other.ledger.begin_in(&home).await.unwrap();
-    assert!(tx.insert_handled(&simple("c", &home, "ou_1")).await.unwrap());
+    assert!(tx.insert_press(&simple("c", &home, "ou_1")).await.unwrap());
     tx.commit().await.unwrap();
     for event in ["a", "b", "c"] {
         accept(&one, &simple(event, &home, "ou_1")).await;

@@ -84,6 +84,8 @@ async fn redelivered_click() {
     for _ in 0..2 {
         assert_eq!(world.conversations.click(&second).await.unwrap().notice, Notice::Approved {});
     }
+    // What others did since is not in it.
+    assert_eq!(world.conversations.click(&first).await.unwrap().notice, recorded);
     assert_eq!(world.decision(&gate).await, "approve u2");
 }
 

@@ -36,7 +36,7 @@ async fn a_copy_that_meets_its_original() {
     let original = says("1", "u1", "写周报");
     world.accept(says("1", "u1", "写周报").chat("oc_other")).await;
     let mut tx = world.ledger.begin_in(&original.inbound.conversation).await.unwrap();
-    assert!(tx.insert_handled(&original.inbound).await.unwrap());
+    assert!(tx.insert_press(&original.inbound).await.unwrap());
     let handled = async {
         let waiting = "SELECT COUNT(*) AS n FROM pg_stat_activity
             WHERE datname = current_database() AND wait_event_type = 'Lock' AND wait_event <> 'advisory'";
