@@ -85,21 +85,15 @@ async fn what_was_held_back_is_not_looked_for() {
 /// F-C2: a card that the platform refuses becomes text that says how to answer, and the answer counts.
 async fn a_refused_card_becomes_text_and_can_be_answered(on: On) {
     let world = World::start_on(on, &[], reporter).await;
-    // Lark refuses the card that it keeps, which is tried three times, and the one in the message.
-    let faults = match on {
-        On::Lark => vec![
-            Fault::Answer {
-                status: 400,
-                code: 230_099,
-                header: None,
-            };
-            4
-        ],
-        On::Slack => vec![Fault::Error("invalid_blocks")],
+    let fault = match on {
+        On::Lark => Fault::Answer {
+            status: 400,
+            code: 230_099,
+            header: None,
+        },
+        On::Slack => Fault::Error("invalid_blocks"),
     };
-    for fault in faults {
-        world.chat.fault("reply", fault);
-    }
+    world.chat.fault("reply", fault);
     world.say(on.user("u1"), on.chat("c1"), "整理笔记", GROUP).await;
     let text = world.hears(on.chat("c1"), bold_ok(on)).await;
     assert_eq!(text.kind, "text");
