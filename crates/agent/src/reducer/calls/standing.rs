@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::rules::judged;
-use super::verdict::has_lapsed;
 use super::{OpenCall, call_digest};
 use crate::domain::{ActionStatus, ApprovalMode, Cover, EffectClass, StandingGrant, StandingOffer, ToolSpec};
 use crate::reducer::writer::Reducer;
@@ -13,6 +12,13 @@ use crate::reducer::{Effect, Env};
 pub(super) fn covering<'a>(env: &Env<'a>, open: &OpenCall, arguments: &Value, only: Option<&str>) -> Option<&'a StandingGrant> {
     let spec = specified(env, open)?;
     env.standing?.covering(env.now, spec, arguments.as_object()?, only)
+}
+
+/// Was the call let through by a standing grant that does not cover it now?
+pub(super) fn has_lapsed(env: &Env<'_>, open: &OpenCall) -> bool {
+    let Some(id) = &open.standing else { return false };
+    let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
+    covering(env, open, &arguments, Some(id)).is_none()
 }
 
 /// The tool, if it is the one that the model was shown.

@@ -1,10 +1,8 @@
 //! May a call run without asking a person? One rule, for calls that are proposed and for those that are about to be sent.
 
-use serde_json::Value;
-
 use super::OpenCall;
 use super::rules::judged;
-use super::standing::covering;
+use super::standing::has_lapsed;
 use crate::domain::{ApprovalMode, Cover, EffectClass, Ruling};
 use crate::reducer::Env;
 
@@ -60,13 +58,6 @@ pub(super) fn verdict(facts: Facts) -> Verdict {
 pub fn may_be_sent(env: &Env<'_>, open: &OpenCall) -> bool {
     let forbidden = judged(env, open).is_some_and(|judgement| judgement.then == Ruling::Deny);
     !forbidden && !has_lapsed(env, open)
-}
-
-/// Was the call let through by a standing grant that does not cover it now?
-pub(super) fn has_lapsed(env: &Env<'_>, open: &OpenCall) -> bool {
-    let Some(id) = &open.standing else { return false };
-    let arguments: Value = serde_json::from_str(&open.call.arguments).unwrap_or_default();
-    covering(env, open, &arguments, Some(id)).is_none()
 }
 
 #[cfg(test)]
