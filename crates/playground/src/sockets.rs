@@ -85,11 +85,17 @@ trait Wire: Debug + Send + Sync {
     /// Where connections are opened.
     fn path(&self) -> &'static str;
 
+    /// How many connections an app may have.
+    fn most(&self) -> usize;
+
+    /// How one more is refused.
+    fn too_many(&self) -> TooMany;
+
     /// Is a connection greeted at once, or only when it pings?
     fn speaks_first(&self) -> bool;
 
-    /// The greeting of a connection that is one of `connections`; with `told`, in these words.
-    fn greet(&self, connections: usize, told: Option<String>) -> Greeting;
+    /// The greeting of a connection that is one of `connections`; with `told`, in these words. Events go over it from then on.
+    fn greet(&self, connections: usize, told: Option<String>) -> Message;
 
     /// Event number `number`, which has been sent `attempt` times. The error says why it cannot be sent.
     fn letter(&self, number: u64, path: &str, payload: &Value, attempt: u32, pieces: Option<&Pieces>) -> Result<Letter, String>;
@@ -101,11 +107,27 @@ trait Wire: Debug + Send + Sync {
     fn answer(&self, sent: &Message, ack: &Message) -> Result<Answer, String>;
 }
 
-/// The first messages to a new connection.
-struct Greeting {
-    words: Vec<Message>,
-    /// Events go over it from now on.
-    stays: bool,
+/// How a platform refuses a connection of an app that has as many as it may have.
+enum TooMany {
+    /// It accepts the connection, and says this in the place of a greeting.
+    Said(Message),
+    /// It refuses the upgrade, with these headers.
+    Refused(Vec<(String, String)>),
+}
+
+/// Whether a connection counts, from its upgrade to its end.
+enum Admission {
+    Counted(Sockets),
+    /// The app has as many as it may have; the message says so.
+    TooMany(Message),
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        if let Self::Counted(sockets) = self {
+            sockets.books().counted -= 1;
+        }
+    }
 }
 
 /// An event as messages. The acknowledgement answers the last of them.
@@ -155,6 +177,10 @@ struct Books {
     /// Whose turn it is.
     turn: usize,
     opened: usize,
+    /// Connections that live, greeted or not.
+    counted: usize,
+    /// How many there may be, if a test says so.
+    most: Option<usize>,
     redelivered: usize,
     unacknowledged: usize,
     faults: Vec<SocketFault>,
@@ -250,6 +276,21 @@ impl Sockets {
         self.books().opened
     }
 
+    /// From now on the app may have so many connections. The platform refuses any further one, and ends none that is open.
+    pub fn allow(&self, most: usize) {
+        self.books().most = Some(most);
+    }
+
+    /// Counts one more connection, unless there are as many as there may be.
+    fn admit(&self) -> Result<Admission, TooMany> {
+        let mut books = self.books();
+        if books.counted >= books.most.unwrap_or_else(|| self.0.wire.most()) {
+            return Err(self.0.wire.too_many());
+        }
+        books.counted += 1;
+        Ok(Admission::Counted(self.clone()))
+    }
+
     /// How often an event was sent again because its connection went away.
     pub fn redelivered(&self) -> usize {
         self.books().redelivered
@@ -334,14 +375,23 @@ async fn upgrade(State(sockets): State<Sockets>, Query(query): Query<BTreeMap<St
         )
     });
     if let Some(SocketFault::Refuse { status, headers }) = &fault {
-        let mut refusal = StatusCode::from_u16(*status).unwrap_or(StatusCode::FORBIDDEN).into_response();
-        for (name, value) in headers {
-            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
-                refusal.headers_mut().insert(name, value);
-            }
-        }
-        return refusal;
+        return refusal(*status, headers);
     }
+    let admission = match sockets.admit() {
+        Ok(admission) => admission,
+        Err(TooMany::Said(message)) => Admission::TooMany(message),
+        Err(TooMany::Refused(headers)) => return refusal(403, &headers),
+    };
     let all = sockets.books().all.clone();
-    asked.on_upgrade(move |socket| Line::new(sockets, socket, fault, &all).live())
+    asked.on_upgrade(move |socket| Line::new(admission, sockets, socket, fault, &all).live())
+}
+
+fn refusal(status: u16, headers: &[(String, String)]) -> Response {
+    let mut refusal = StatusCode::from_u16(status).unwrap_or(StatusCode::FORBIDDEN).into_response();
+    for (name, value) in headers {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
+            refusal.headers_mut().insert(name, value);
+        }
+    }
+    refusal
 }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::frame::Frame;
-use super::{Answer, Greeting, Heard, Letter, Pieces, Wire};
+use super::{Answer, Heard, Letter, Pieces, TooMany, Wire};
 use crate::stage::Stage;
 
 /// `service_id` of every address; the gateway repeats it in its pings.
@@ -28,19 +28,25 @@ impl Wire for LarkWire {
         "/ws"
     }
 
+    fn most(&self) -> usize {
+        50
+    }
+
+    fn too_many(&self) -> TooMany {
+        let codes = [("Handshake-Status", "514"), ("Handshake-Autherrcode", "1000040350")];
+        TooMany::Refused(codes.map(|(name, code)| (name.to_owned(), code.to_owned())).to_vec())
+    }
+
     fn speaks_first(&self) -> bool {
         false
     }
 
-    fn greet(&self, _: usize, told: Option<String>) -> Greeting {
+    fn greet(&self, _: usize, told: Option<String>) -> Message {
         let pong = Frame {
             payload: Some(told.unwrap_or_else(|| client_config().to_string()).into_bytes()),
             ..control("pong")
         };
-        Greeting {
-            words: vec![Message::from(pong.encode())],
-            stays: true,
-        }
+        Message::from(pong.encode())
     }
 
     fn letter(&self, number: u64, _: &str, payload: &Value, _: u32, pieces: Option<&Pieces>) -> Result<Letter, String> {

@@ -10,7 +10,7 @@ use axum::extract::ws::{Message, WebSocket};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Carried, Greeting, Heard, Letter, PATIENCE, SILENCE, SocketFault, Sockets, slack};
+use super::{Admission, Answer, Carried, Heard, Letter, PATIENCE, SILENCE, SocketFault, Sockets, slack};
 
 /// So many messages may wait for a peer that reads slowly.
 const QUEUE: usize = 256;
@@ -135,6 +135,7 @@ impl Link {
 
 /// The connection's own end: it alone reads and writes the socket.
 pub(super) struct Line {
+    admission: Admission,
     sockets: Sockets,
     socket: WebSocket,
     link: Link,
@@ -146,7 +147,13 @@ struct Over;
 
 impl Line {
     /// A connection that ends with `all` at the latest.
-    pub(super) fn new(sockets: Sockets, socket: WebSocket, fault: Option<SocketFault>, all: &CancellationToken) -> Self {
+    pub(super) fn new(
+        admission: Admission,
+        sockets: Sockets,
+        socket: WebSocket,
+        fault: Option<SocketFault>,
+        all: &CancellationToken,
+    ) -> Self {
         let (sender, orders) = mpsc::channel(QUEUE);
         let link = Link(Arc::new(Ends {
             orders: sender,
@@ -156,6 +163,7 @@ impl Line {
             over: all.child_token(),
         }));
         Self {
+            admission,
             sockets,
             socket,
             link,
@@ -171,6 +179,9 @@ impl Line {
             _ = self.serve() => {}
         }
         link.0.over.cancel();
+        // The next connection has room before the gateway, or a test, can see the end of this one.
+        let Self { admission, .. } = self;
+        drop(admission);
         sockets.leave(&link);
     }
 
@@ -216,21 +227,21 @@ impl Line {
         if matches!(self.fault, Some(SocketFault::NoGreeting)) {
             return Ok(());
         }
+        if let Admission::TooMany(message) = &self.admission {
+            let message = message.clone();
+            return self.write(message).await;
+        }
         let told = self.sockets.take_fault(|fault| matches!(fault, SocketFault::Greeting(_)));
         let told = told.and_then(|fault| match fault {
             SocketFault::Greeting(words) => Some(words),
             _ => None,
         });
-        let Greeting { words, stays } = self.sockets.0.wire.greet(self.sockets.open() + 1, told);
-        for message in words {
-            self.write(message).await?;
-        }
+        let greeting = self.sockets.0.wire.greet(self.sockets.open() + 1, told);
+        self.write(greeting).await?;
         if matches!(self.fault, Some(SocketFault::BreakAfterGreeting)) {
             return Err(Over);
         }
-        if stays {
-            self.sockets.enter(&self.link);
-        }
+        self.sockets.enter(&self.link);
         Ok(())
     }
 

@@ -3,11 +3,8 @@
 use axum::extract::ws::Message;
 use serde_json::{Value, json};
 
-use super::{Answer, Greeting, Heard, Letter, Wire};
+use super::{Answer, Heard, Letter, TooMany, Wire};
 use crate::fake_slack::APP_ID;
-
-/// So many connections an app may have.
-const MOST: usize = 10;
 
 #[derive(Debug)]
 pub(super) struct SlackWire;
@@ -17,26 +14,24 @@ impl Wire for SlackWire {
         "/link/"
     }
 
+    fn most(&self) -> usize {
+        10
+    }
+
+    fn too_many(&self) -> TooMany {
+        TooMany::Said(disconnect("too_many_websockets"))
+    }
+
     fn speaks_first(&self) -> bool {
         true
     }
 
-    fn greet(&self, connections: usize, told: Option<String>) -> Greeting {
+    fn greet(&self, connections: usize, told: Option<String>) -> Message {
         let hello = json!({
             "type": "hello", "num_connections": connections, "connection_info": { "app_id": APP_ID },
             "debug_info": { "host": "applink-played", "build_number": 1, "approximate_connection_time": 18_060 },
         });
-        let hello = Message::from(told.unwrap_or_else(|| hello.to_string()));
-        if connections <= MOST {
-            return Greeting {
-                words: vec![hello],
-                stays: true,
-            };
-        }
-        Greeting {
-            words: vec![hello, disconnect("too_many_websockets")],
-            stays: false,
-        }
+        Message::from(told.unwrap_or_else(|| hello.to_string()))
     }
 
     fn letter(&self, number: u64, path: &str, payload: &Value, attempt: u32, _: Option<&super::Pieces>) -> Result<Letter, String> {

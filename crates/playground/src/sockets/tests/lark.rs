@@ -103,6 +103,24 @@ async fn the_address_is_for_the_secret() {
     assert_eq!(bench.lark.snapshot().count("socket"), 4);
 }
 
+/// demo: an app that has as many connections as it may have gets no further upgrade. One more has room when one has gone.
+#[tokio::test]
+async fn a_full_app_is_refused() {
+    let bench = Bench::start().await;
+    bench.sockets.allow(1);
+    let client = bench.connect().await;
+    opens(&bench.sockets, 1).await;
+    let (status, headers) = refusal(&bench.address().await).await;
+    assert_eq!(status, 403);
+    for (name, code) in [("handshake-status", "514"), ("handshake-autherrcode", "1000040350")] {
+        assert!(headers.contains(&(name.to_owned(), code.to_owned())), "{headers:?}");
+    }
+    drop(client);
+    opens(&bench.sockets, 0).await;
+    bench.connect().await;
+    assert_eq!(bench.lark.snapshot().violations, Vec::<String>::new());
+}
+
 /// demo: a connection is open for events after its first ping; the pong carries timings, or what a test wants there.
 #[tokio::test]
 async fn a_ping_is_answered() {
