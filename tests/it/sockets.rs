@@ -3,6 +3,7 @@
 mod breaks;
 mod burst;
 mod check;
+mod crowded;
 mod goodbyes;
 mod killed;
 mod lark;
@@ -10,7 +11,6 @@ mod logs;
 mod measured;
 mod metrics;
 mod opening;
-mod places;
 mod proxied;
 mod refused;
 mod secrets;
@@ -26,6 +26,8 @@ use crate::support::platform::On;
 use crate::support::quiet::heard;
 use crate::support::world::{DIRECT, World};
 
+/// What `/readyz` says where the platform allows no more connections.
+const CROWDED: &str = "no connection: the platform allows the app no more connections";
 /// What every request is answered with.
 const ANSWER: &str = "收到";
 

@@ -35,7 +35,7 @@ pub use slack::{
     BlockSet, FormContext, HomeCard, HomePage, HomeTask, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, SlackSockets,
     form_errors, home_view, revise_form, slack_message,
 };
-pub use socket::{Dialer, Ending, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived, is_this_machine};
+pub use socket::{Dialer, Ending, NotOpened, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived, is_this_machine};
 pub use wording::{notice_people, notice_text, undone_words};
 
 /// One thing to carry to a chat.

@@ -35,6 +35,8 @@ pub struct Intervals {
     pub socket_ping: Duration,
     /// How long a reader of events may take to read one.
     pub socket_timeout: Duration,
+    /// A platform that allows an app no more connections is asked again after so long at most. Further pauses are longer.
+    pub crowded: Duration,
     /// How long the answer to a press waits for the decision. Platforms show an error of their own after three seconds.
     pub click: Duration,
     /// Time limits of tool calls, and how often a running call looks for a stop.
@@ -48,6 +50,7 @@ impl Default for Intervals {
             poll: Duration::from_secs(1),
             socket_ping: Duration::from_secs(30),
             socket_timeout: Duration::from_secs(10),
+            crowded: Duration::from_secs(60),
             click: Duration::from_secs(2),
             calls: Timings::default(),
         }

@@ -1,6 +1,6 @@
 //! Slack says beforehand that a connection will end, and why.
 
-use super::{answered_once, ask, asked, connected, opens, standing, stands};
+use super::{CROWDED, answered_once, ask, asked, connected, opens, standing, stands};
 use crate::support::platform::On;
 
 /// Recyclings in a row. A day has about as many.
@@ -62,7 +62,7 @@ async fn a_day_of_recyclings_loses_nothing() {
     world.end().await;
 }
 
-/// F-E5, reach §1.4: `too_many_websockets`: the connection is closed and not replaced for half a minute. The other one goes on. Without any
+/// F-E5, reach §1.4: `too_many_websockets`: the connection ends and is not replaced for half a minute. The other one goes on. Without any
 /// `/readyz` says why.
 #[tokio::test]
 async fn too_many_connections_are_not_made_more() {
@@ -79,7 +79,7 @@ async fn too_many_connections_are_not_made_more() {
     assert_eq!((&part["status"], &part["message"]), (&"ok".into(), &"1 connection".into()));
     links[1].disconnect("too_many_websockets");
     opens(&world, 0).await;
-    stands(&world, "degraded", "more connections than the platform allows").await;
+    stands(&world, "degraded", CROWDED).await;
     world.caught_up().await;
     assert_eq!((asked(&world), world.sockets().open()), (2, 0));
     world.end().await;

@@ -25,17 +25,24 @@ pub(super) const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 pub trait SocketPlatform: Send + Sync + fmt::Debug {
     fn kind(&self) -> ChannelKind;
 
-    /// The app whose connections are counted, by the name that the platform knows it by.
-    fn app(&self) -> &str;
-
-    /// Most connections that the platform allows the app, over all processes.
-    fn most(&self) -> u32;
-
     /// Asks for an address and connects to it.
     ///
     /// # Errors
     /// `Forbidden` where only a change of the settings, here or at the platform, can help; anything else is worth another try.
-    fn open(&self) -> BoxFuture<'_, Result<Socket, DeliveryError>>;
+    fn open(&self) -> BoxFuture<'_, Result<Socket, NotOpened>>;
+}
+
+/// What `/readyz` and the log say of [`NotOpened::TooMany`] and of [`Ending::TooMany`].
+pub(in crate::channels) const TOO_MANY: &str = "the platform allows the app no more connections";
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum NotOpened {
+    /// The app has as many connections as the platform allows, over all processes. The text is the platform's.
+    #[error("{words}: {0}", words = TOO_MANY)]
+    TooMany(String),
+    #[error(transparent)]
+    Failed(#[from] DeliveryError),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Keeps connections to the platforms whose events come over sockets. Two tasks a platform hold one connection each, so that events come while
 //! one of them is replaced.
 
-mod place;
+mod pauses;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +18,17 @@ use super::intake;
 use super::outages::Lasting;
 use super::standings::counted;
 use super::state::Gateway;
-use crate::channels::{DeliveryError, Ending, Refusal, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived};
-use place::Place;
+use crate::channels::{DeliveryError, Ending, NotOpened, Refusal, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived};
+use pauses::Pauses;
 
 /// Connections to a platform that a process keeps.
 pub(super) const CONNECTIONS: usize = 2;
-/// The longest pause between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A platform that replaces one connection after the other gets no more of them than this allows.
 const SHORTEST_LIFE: Duration = Duration::from_millis(50);
 /// After so long a life a broken connection is no sign of lasting trouble.
 const LONG_LIFE: Duration = Duration::from_secs(60);
 /// The pause after an error that only an admin can mend, unless the settings change before.
 const REFUSED_PAUSE: Duration = Duration::from_secs(300);
-/// The shortest pause while other processes have all connections of the app; it is up to twice as long.
-const CROWDED_PAUSE: Duration = Duration::from_secs(30);
 
 /// Keeps one connection to `platform` until `stop`.
 pub(super) async fn keep_socket(gateway: Gateway, platform: Arc<dyn SocketPlatform>, stop: CancellationToken) {
@@ -65,6 +61,8 @@ enum Next {
     Open(Duration),
     /// Open one after this pause, while the one before goes on.
     Replace(Connection, Duration),
+    /// The platform allows the app no more connections; this says so.
+    Crowded(String),
     /// The settings or the platform must change first.
     Wait,
 }
@@ -78,20 +76,20 @@ struct Keeper {
 
 impl Keeper {
     async fn run(self) {
-        let mut failures = 0;
+        let mut pauses = Pauses::new(self.gateway.timings.crowded);
         let mut before: Option<Connection> = None;
         while !self.stop.is_cancelled() {
             let opened = async {
                 self.gateway.settings.until(|live| live.is_enabled(self.kind)).await;
-                self.open(&mut before, &mut failures).await
+                self.platform.open().await
             };
             let opened = tokio::select! {
                 () = self.stop.cancelled() => break,
                 opened = opened => opened,
             };
             let next = match opened {
-                Ok((socket, place)) => self.stay(socket, place, &mut failures).await,
-                Err(next) => next,
+                Ok(socket) => self.stay(socket, &mut pauses).await,
+                Err(error) => self.not_opened(error, &mut pauses),
             };
             match next {
                 Next::Replace(connection, pause) => {
@@ -102,6 +100,14 @@ impl Keeper {
                     self.wait(pause).await;
                 }
                 Next::Open(pause) => self.wait(pause).await,
+                // The limit may be reached by the old connection, which ends soon anyway.
+                Next::Crowded(why) => match before.take().filter(|old| !old.task.is_finished()) {
+                    Some(old) => old.close().await,
+                    None => {
+                        self.trouble(&why);
+                        self.wait(pauses.while_crowded(self.random())).await;
+                    }
+                },
                 Next::Wait => {
                     self.wait(REFUSED_PAUSE).await;
                     self.gateway.socket_standings().tries_again(self.kind);
@@ -127,53 +133,23 @@ impl Keeper {
         }
     }
 
-    /// Opens a connection. `before` is one that the platform will end soon. The error is what to do instead.
-    async fn open(&self, before: &mut Option<Connection>, failures: &mut u32) -> Result<(Socket, Place), Next> {
-        let place = match Place::take(&self.gateway, &*self.platform).await {
-            Ok(Some(place)) => place,
-            Ok(None) => {
-                // The old connection has the last place: the next one has room only after it.
-                if let Some(before) = before.take() {
-                    before.close().await;
-                    return Err(Next::Open(Duration::ZERO));
-                }
-                self.trouble("all connections that the platform allows the app are open elsewhere");
-                return Err(Next::Open(CROWDED_PAUSE + self.up_to(CROWDED_PAUSE)));
+    fn not_opened(&self, error: NotOpened, pauses: &mut Pauses) -> Next {
+        let (why, after) = match error {
+            NotOpened::TooMany(_) => return Next::Crowded(error.to_string()),
+            NotOpened::Failed(DeliveryError::Forbidden(why)) => {
+                self.refused(&why);
+                return Next::Wait;
             }
-            Err(error) => {
-                self.trouble(&format!("the ledger gives no place for a connection: {error}"));
-                return Err(Next::Open(self.pause(failures)));
-            }
+            NotOpened::Failed(DeliveryError::Retry { reason, after, .. }) => (reason, after),
+            NotOpened::Failed(DeliveryError::Content(why) | DeliveryError::Gone(why)) => (why, None),
         };
-        match self.platform.open().await {
-            Ok(socket) => Ok((socket, place)),
-            Err(error) => {
-                place.free().await;
-                Err(self.not_opened(&error, failures))
-            }
-        }
-    }
-
-    fn not_opened(&self, error: &DeliveryError, failures: &mut u32) -> Next {
-        match error {
-            DeliveryError::Forbidden(why) => {
-                self.refused(why);
-                Next::Wait
-            }
-            DeliveryError::Retry { reason, after, .. } => {
-                self.trouble(reason);
-                let pause = self.pause(failures);
-                Next::Open(after.map_or(pause, |after| after.max(pause)))
-            }
-            DeliveryError::Content(why) | DeliveryError::Gone(why) => {
-                self.trouble(why);
-                Next::Open(self.pause(failures))
-            }
-        }
+        self.trouble(&why);
+        let pause = pauses.after_failure(self.random());
+        Next::Open(after.map_or(pause, |after| after.max(pause)))
     }
 
     /// Serves the connection until it ends, or until the next one should be opened beside it.
-    async fn stay(&self, socket: Socket, place: Place, failures: &mut u32) -> Next {
+    async fn stay(&self, socket: Socket, pauses: &mut Pauses) -> Next {
         let (greeted, is_greeted) = oneshot::channel();
         let (recycle, is_recycled) = oneshot::channel();
         let stop = self.stop.child_token();
@@ -185,17 +161,15 @@ impl Keeper {
         let name = socket.name.clone();
         let (gateway, kind) = (self.gateway.clone(), self.kind);
         let serving = async move {
-            let ending = counted(
+            counted(
                 gateway.socket_standings(),
                 gateway.outages(),
                 kind,
                 &socket.name.clone(),
                 is_greeted,
-                serve(&gateway, kind, socket, signals, &place),
+                serve(&gateway, kind, socket, signals),
             )
-            .await;
-            place.free().await;
-            ending
+            .await
         };
         let mut connection = Connection {
             task: tokio::spawn(serving),
@@ -209,55 +183,43 @@ impl Keeper {
                     info!(channel = self.kind.as_str(), connection = name, reason, not_logged_before, "the platform replaces a connection");
                 }
                 counter!("countersign_socket_reconnects_total", "channel" => self.kind.as_str(), "reason" => "recycled").increment(1);
-                *failures = 0;
+                pauses.begin_anew();
                 let pause = SHORTEST_LIFE.saturating_sub(connection.since.elapsed());
                 return Next::Replace(connection, pause);
             }
         };
         let lived = connection.since.elapsed();
-        self.ended(&ending, lived, failures)
+        self.ended(&ending, lived, pauses)
     }
 
-    fn ended(&self, ending: &Ending, lived: Duration, failures: &mut u32) -> Next {
+    fn ended(&self, ending: &Ending, lived: Duration, pauses: &mut Pauses) -> Next {
         let channel = self.kind.as_str();
         if *ending != Ending::Stopped {
             counter!("countersign_socket_reconnects_total", "channel" => channel, "reason" => ending.as_str()).increment(1);
         }
-        if lived >= LONG_LIFE {
-            *failures = 0;
+        // A platform that ends old connections for new ones would else be asked again and again.
+        if lived >= LONG_LIFE && *ending != Ending::TooMany {
+            pauses.begin_anew();
         }
         match ending {
             Ending::Stopped | Ending::Recycled => Next::Open(Duration::ZERO),
-            Ending::TooMany => {
-                self.trouble(ending.why());
-                Next::Open(CROWDED_PAUSE + self.up_to(CROWDED_PAUSE))
-            }
+            Ending::TooMany => Next::Crowded(ending.why().to_owned()),
             Ending::SwitchedOff(why) => {
                 self.refused(why);
                 Next::Wait
             }
             Ending::Lost(how) => {
                 self.trouble(how);
-                Next::Open(self.pause(failures))
+                Next::Open(pauses.after_failure(self.random()))
             }
         }
     }
 
-    /// The first try follows at once, later ones after longer and longer pauses of random length: many processes lose their connections at
-    /// the same moment.
-    fn pause(&self, failures: &mut u32) -> Duration {
-        let tried = *failures;
-        *failures = failures.saturating_add(1);
-        match tried {
-            0 => Duration::ZERO,
-            more => self.up_to(LONGEST_PAUSE.min(Duration::from_secs(1 << (more - 1).min(6)))),
-        }
-    }
-
-    fn up_to(&self, longest: Duration) -> Duration {
+    /// From 0 to 1.
+    fn random(&self) -> f64 {
         let token = self.gateway.ids.token();
         let random = u16::from_str_radix(&token[token.len() - 4..], 16).unwrap_or(0);
-        longest.mul_f64(f64::from(random) / f64::from(u16::MAX))
+        f64::from(random) / f64::from(u16::MAX)
     }
 
     fn trouble(&self, why: &str) {
@@ -279,15 +241,13 @@ impl Keeper {
     }
 }
 
-/// Serves `socket` while its place is ours and the channel is enabled.
-async fn serve(gateway: &Gateway, kind: ChannelKind, socket: Socket, signals: Signals, place: &Place) -> Ending {
+/// Serves `socket` while the channel is enabled.
+async fn serve(gateway: &Gateway, kind: ChannelKind, socket: Socket, signals: Signals) -> Ending {
     let clock = gateway.machine_clock.clone();
     let stop = signals.stop.clone();
     let mut serving = std::pin::pin!(socket.serve(&clock, signals, |received| handle_event(gateway.clone(), kind, received)));
     tokio::select! {
         ending = &mut serving => return ending,
-        // The place is somebody else's: the app would have one connection too many.
-        () = place.lost() => return Ending::TooMany,
         () = gateway.settings.until(|live| !live.is_enabled(kind)) => stop.cancel(),
     }
     serving.await

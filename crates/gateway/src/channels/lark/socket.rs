@@ -19,16 +19,14 @@ use serde_json::{Value, json};
 use super::LarkHook;
 use super::client::{LarkFailure, call};
 use crate::channels::socket::{
-    DialError, Dialer, Frame as SocketFrame, Liveness, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol, SocketRead,
-    SocketReceived,
+    DialError, Dialer, Frame as SocketFrame, Liveness, NotOpened, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol,
+    SocketRead, SocketReceived,
 };
 use crate::channels::{BoxFuture, DeliveryError};
 use crate::config::LarkSecrets;
 use fragments::Fragments;
 use wire::{CONTROL, DATA, Frame, Header};
 
-/// Connections that Lark allows an app.
-const MOST: u32 = 50;
 /// Between two pings, where the platform does not say.
 const PING_EVERY: Duration = Duration::from_secs(120);
 /// What the platform may say about that, in seconds.
@@ -40,8 +38,6 @@ const PONG_WITHIN: Duration = Duration::from_secs(15);
 const NOT_LET_IN: [i64; 3] = [403, 514, 1_000_040_344];
 /// The app has as many connections as it may have.
 const TOO_MANY: i64 = 1_000_040_350;
-/// The pause before the next try then.
-const TOO_MANY_PAUSE: Duration = Duration::from_secs(120);
 
 pub struct LarkSockets {
     base_url: String,
@@ -71,7 +67,7 @@ impl LarkSockets {
         }
     }
 
-    async fn connect(&self) -> Result<Socket, DeliveryError> {
+    async fn connect(&self) -> Result<Socket, NotOpened> {
         let request = self
             .http
             .post(format!("{}/callback/ws/endpoint", self.base_url))
@@ -102,61 +98,53 @@ impl SocketPlatform for LarkSockets {
         ChannelKind::Lark
     }
 
-    fn app(&self) -> &str {
-        &self.app_id
-    }
-
-    fn most(&self) -> u32 {
-        MOST
-    }
-
-    fn open(&self) -> BoxFuture<'_, Result<Socket, DeliveryError>> {
+    fn open(&self) -> BoxFuture<'_, Result<Socket, NotOpened>> {
         Box::pin(self.connect())
     }
 }
 
 /// The endpoint has codes of its own. One that nobody knows is worth another try: the platform has sent new ones for "busy".
-fn not_opened(failure: LarkFailure) -> DeliveryError {
+fn not_opened(failure: LarkFailure) -> NotOpened {
     use DeliveryError::{Content, Forbidden, Gone, Retry};
     let (Content(reason) | Gone(reason) | Forbidden(reason) | Retry { reason, .. }) = &failure.error;
     by_code(failure.code, reason).unwrap_or(match failure.error {
-        Content(reason) | Gone(reason) => again(reason, None),
+        Content(reason) | Gone(reason) => again(reason),
         // Something in between has refused, and not Lark.
-        Forbidden(reason) if failure.code == 0 => again(reason, None),
-        other => other,
+        Forbidden(reason) if failure.code == 0 => again(reason),
+        other => NotOpened::Failed(other),
     })
 }
 
 /// The peer may refuse the upgrade with a code of the endpoint.
-fn refused(error: &DialError) -> DeliveryError {
+fn refused(error: &DialError) -> NotOpened {
     let reason = format!("Lark's long connection: {error}");
     let DialError::Refused { headers, .. } = error else {
-        return again(reason, None);
+        return again(reason);
     };
     let codes = ["handshake-autherrcode", "handshake-status"].map(|name| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok());
     let mut known = codes
         .into_iter()
         .flatten()
         .filter_map(|code| by_code(code, &format!("{reason}, code {code}")));
-    known.next().unwrap_or_else(|| again(reason, None))
+    known.next().unwrap_or_else(|| again(reason))
 }
 
-fn by_code(code: i64, reason: &str) -> Option<DeliveryError> {
+fn by_code(code: i64, reason: &str) -> Option<NotOpened> {
     if code == TOO_MANY {
-        Some(again(reason.to_owned(), Some(TOO_MANY_PAUSE)))
+        Some(NotOpened::TooMany(reason.to_owned()))
     } else if NOT_LET_IN.contains(&code) {
-        Some(DeliveryError::Forbidden(reason.to_owned()))
+        Some(DeliveryError::Forbidden(reason.to_owned()).into())
     } else {
         None
     }
 }
 
-fn again(reason: String, after: Option<Duration>) -> DeliveryError {
-    DeliveryError::Retry {
+fn again(reason: String) -> NotOpened {
+    NotOpened::Failed(DeliveryError::Retry {
         reason,
-        after,
+        after: None,
         uncertain: false,
-    }
+    })
 }
 
 /// The only setting that the platform may change here. Clients that obeyed the others gave up for hours.

@@ -12,17 +12,14 @@ use serde_json::{Value, json};
 
 use super::client::{SlackFailure, open_socket};
 use super::fields::Fields;
-use super::{SLACK_APP, SlackReceived, events, interactions};
+use super::{SlackReceived, events, interactions};
 use crate::channels::reading::{Object, UNREADABLE, object, strict_text};
 use crate::channels::socket::{
-    DialError, Dialer, Ending, Frame, Liveness, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol, SocketRead,
+    DialError, Dialer, Ending, Frame, Liveness, NotOpened, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol, SocketRead,
     SocketReceived,
 };
 use crate::channels::{BoxFuture, DeliveryError, Refusal};
 use crate::config::SlackSecrets;
-
-/// Connections that Slack allows an app.
-const MOST: u32 = 10;
 
 /// Slack pings by itself, too. A peer that is silent for half a minute has gone.
 const LIVENESS: Liveness = Liveness {
@@ -49,9 +46,9 @@ impl SlackSockets {
         }
     }
 
-    async fn connect(&self) -> Result<Socket, DeliveryError> {
+    async fn connect(&self) -> Result<Socket, NotOpened> {
         let address = open_socket(&self.http, &self.base_url, self.app_token.expose_secret()).await;
-        let address = address.map_err(|refused: SlackFailure| refused.error)?;
+        let address = address.map_err(not_opened)?;
         let stream = self.dialer.dial(&address).await.map_err(|error: DialError| DeliveryError::Retry {
             reason: format!("Slack Socket Mode: {error}"),
             after: None,
@@ -66,16 +63,17 @@ impl SocketPlatform for SlackSockets {
         ChannelKind::Slack
     }
 
-    fn app(&self) -> &str {
-        SLACK_APP
-    }
-
-    fn most(&self) -> u32 {
-        MOST
-    }
-
-    fn open(&self) -> BoxFuture<'_, Result<Socket, DeliveryError>> {
+    fn open(&self) -> BoxFuture<'_, Result<Socket, NotOpened>> {
         Box::pin(self.connect())
+    }
+}
+
+/// Slack mostly says it on the connection instead; see [`disconnected`].
+fn not_opened(refused: SlackFailure) -> NotOpened {
+    if refused.too_many_connections() {
+        NotOpened::TooMany(refused.error.to_string())
+    } else {
+        NotOpened::Failed(refused.error)
     }
 }
 

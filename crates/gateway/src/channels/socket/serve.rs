@@ -21,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::sync::CancellationToken;
 
-use super::{Frame, SocketAnswer, SocketProtocol, SocketRead, SocketReceived};
+use super::{Frame, SocketAnswer, SocketProtocol, SocketRead, SocketReceived, TOO_MANY};
 use crate::channels::Refusal;
 
 /// Events of a connection that wait for the ledger at a time.
@@ -40,7 +40,7 @@ pub enum Ending {
     Stopped,
     /// The platform ended it in the planned way; the next one is open or may be opened at once.
     Recycled,
-    /// The app has more connections than the platform allows.
+    /// The platform allows the app no more connections.
     TooMany,
     /// The platform will take no connection before an admin has changed something; this says what.
     SwitchedOff(String),
@@ -65,7 +65,7 @@ impl Ending {
         match self {
             Self::Stopped => "it was closed",
             Self::Recycled => "the platform replaces it",
-            Self::TooMany => "the app has more connections than the platform allows",
+            Self::TooMany => TOO_MANY,
             Self::SwitchedOff(why) => why,
             Self::Lost(how) => how,
         }

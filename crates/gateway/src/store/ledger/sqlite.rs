@@ -109,8 +109,6 @@ async fn set_up(write: &AnyPool, clock: &Clock, migrate: bool, closed: bool) -> 
     }
     // While no process ran, none tried: what waits gets its whole time again. The process that held a row may have sent it: its
     // name stays.
-    // The connections of the process before have ended with it.
-    sql::run(&mut conn, "DELETE FROM socket_places", args![]).await?;
     sql::run(
         &mut conn,
         "UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'",

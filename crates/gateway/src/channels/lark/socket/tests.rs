@@ -162,10 +162,10 @@ fn odd_frames_end_nothing() {
 /// reach §2.1: which errors of endpoint and upgrade are final; one that nobody knows is not.
 #[test]
 fn errors_have_their_class() {
-    let class = |error: DeliveryError| match error {
-        DeliveryError::Forbidden(_) => "final",
-        DeliveryError::Retry { after: Some(_), .. } => "later",
-        DeliveryError::Retry { after: None, .. } => "again",
+    let class = |error: NotOpened| match error {
+        NotOpened::TooMany(_) => "too many",
+        NotOpened::Failed(DeliveryError::Forbidden(_)) => "final",
+        NotOpened::Failed(DeliveryError::Retry { after: None, .. }) => "again",
         other => panic!("{other:?}"),
     };
     let endpoint = |code: i64| {
@@ -185,7 +185,7 @@ fn errors_have_their_class() {
         (403, "final"),
         (514, "final"),
         (1_000_040_344, "final"),
-        (1_000_040_350, "later"),
+        (1_000_040_350, "too many"),
         (1, "again"),
         (1_000_040_343, "again"),
         (1_000_040_351, "again"),
@@ -193,6 +193,6 @@ fn errors_have_their_class() {
         assert_eq!(endpoint(code), expected, "{code}");
         assert_eq!(upgrade("handshake-status", &code.to_string()), expected, "{code}");
     }
-    assert_eq!(upgrade("handshake-autherrcode", "1000040350"), "later");
+    assert_eq!(upgrade("handshake-autherrcode", "1000040350"), "too many");
     assert_eq!(class(refused(&DialError::Unreachable("x"))), "again");
 }

@@ -39,6 +39,11 @@ impl SlackFailure {
         ["thread_not_found", "cannot_reply_to_message"].contains(&self.code.as_str())
     }
 
+    /// The app has as many connections as Slack allows.
+    pub(in crate::channels::slack) fn too_many_connections(&self) -> bool {
+        self.code == "too_many_websockets"
+    }
+
     /// We ourselves held the call back: it never left.
     pub(super) fn held_back(error: DeliveryError) -> Self {
         Self {
@@ -126,7 +131,8 @@ fn classify(status: StatusCode, code: &str) -> Class {
         | "request_timeout"
         | "team_added_to_org"
         | "update_failed"
-        | "message_limit_exceeded" => Class::Retry,
+        | "message_limit_exceeded"
+        | "too_many_websockets" => Class::Retry,
         // The token, the app or its scopes: an admin must act.
         "not_authed"
         | "invalid_auth"
