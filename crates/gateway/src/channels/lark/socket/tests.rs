@@ -166,7 +166,7 @@ fn errors_have_their_class() {
         NotOpened::TooMany(_) => "too many",
         NotOpened::Failed(DeliveryError::Forbidden(_)) => "final",
         NotOpened::Failed(DeliveryError::Retry { after: None, .. }) => "again",
-        other => panic!("{other:?}"),
+        other @ NotOpened::Failed(_) => panic!("{other:?}"),
     };
     let endpoint = |code: i64| {
         let mut failure = LarkFailure::from(DeliveryError::Content(String::from("said")));
