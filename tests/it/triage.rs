@@ -5,6 +5,7 @@ pub(crate) mod cards;
 mod clicks;
 mod lanes;
 mod late;
+mod mentions;
 mod reactions;
 mod remote;
 mod removed;

@@ -37,6 +37,7 @@ pub use phrases::Phrase;
 pub use try_again::is_open_to_retry;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::config::Settings;
 use crate::store::{Ledger, Read, StoreError};
@@ -58,6 +59,8 @@ pub struct Conversations {
     groups: Groups,
     /// Places for lists of what waits for a person that are read at this moment.
     home_readers: Arc<Semaphore>,
+    /// Slack tells of each mention in two events, as far as this process has seen: an app may be told of mentions alone.
+    mentions_come_twice: Arc<AtomicBool>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -83,6 +86,7 @@ impl Conversations {
             groups: Groups::new(directory, clock.clone()),
             clock,
             home_readers: Arc::new(Semaphore::new(LISTS_READ_AT_ONCE)),
+            mentions_come_twice: Arc::new(AtomicBool::new(true)),
         }
     }
 

@@ -23,8 +23,6 @@ use crate::lanes::{Request, Surroundings};
 
 /// Time for reading what was said. A task does not wait longer.
 const READING: Duration = Duration::from_secs(5);
-/// A mention's other event, which names its files, comes within this time.
-const OTHER_EVENT: Duration = Duration::from_secs(1);
 /// In a chat of two, files that came without words belong to the words that follow within this time (milliseconds).
 const FILES_BEFORE_WORDS_MS: i64 = 10 * 60 * 1000;
 /// How many messages of such a chat are looked through for them.
@@ -102,7 +100,6 @@ impl PlatformSurroundings {
     async fn read(&self, channel: &dyn Channel, own: &ChannelLive, request: Request<'_>) -> Found {
         let kind = request.conversation.channel.as_str();
         let direct = request.message.chat_type == ChatType::Direct;
-        let other_event_by = Instant::now() + OTHER_EVENT;
         let mut found = Found::default();
         found.context.quoted.clone_from(&request.message.quoted);
         let most = if direct { LOOKED_THROUGH } else { own.context_messages };
@@ -135,10 +132,6 @@ impl PlatformSurroundings {
             }
         };
         let (page, answered) = tokio::join!(page, answered);
-        if request.message.files_follow && !page.as_ref().is_ok_and(|page| page.request.is_some()) {
-            // The files reach the task that waits, and it is gathered again.
-            tokio::time::sleep_until(other_event_by).await;
-        }
         let mut missing = Vec::new();
         match page {
             Ok(page) => {
@@ -185,7 +178,7 @@ struct Found {
 
 impl Found {
     fn take(&mut self, page: ChatPage, direct: bool, request: Request<'_>) {
-        // One of the two events of a mention comes without its files. What the request is about may stand in the first message of its thread.
+        // Where an app is told of mentions alone, their events name no files. What the request is about may stand in the first message of its thread.
         let root = page.root.filter(|root| !root.ours);
         self.files
             .extend(page.request.into_iter().chain(root).flat_map(|message| message.files));

@@ -107,6 +107,12 @@ impl Words {
         self.edit(|message| message.replies_to = to.iter().map(|id| (*id).to_owned()).collect())
     }
 
+    /// As the event that tells of the mention alone.
+    pub fn without_files(mut self) -> Self {
+        self.inbound.event_key.push_str("_mention");
+        self.edit(|message| message.files_follow = true)
+    }
+
     pub fn attachment(self) -> Self {
         self.edit(|message| message.attachment_only = true)
     }

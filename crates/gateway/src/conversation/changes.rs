@@ -128,39 +128,6 @@ async fn reword(
     Ok("task reworded")
 }
 
-/// Of the two events of a mention one comes without files, and may come first: the task that waits gets those of `copy`, the other one.
-pub(super) async fn keep_files(session: &mut Tx, copy: &InboxRow) -> Result<(), StoreError> {
-    let InboundBody::Message(InboundMessage {
-        message_id: Some(id),
-        files,
-        quoted,
-        ..
-    }) = &copy.inbound.body
-    else {
-        return Ok(());
-    };
-    if files.is_empty() && quoted.is_empty() {
-        return Ok(());
-    }
-    let Some(task) = session.waiting_message(&copy.inbound.conversation, id).await? else {
-        return Ok(());
-    };
-    let mut inbound = task.inbound.clone();
-    if let InboundBody::Message(message) = &mut inbound.body {
-        message.files_follow = false;
-        if message.files.is_empty() {
-            message.files.clone_from(files);
-        }
-        if message.quoted.is_empty() {
-            message.quoted.clone_from(quoted);
-        }
-    }
-    if inbound != task.inbound {
-        session.reword_task(task.id, &inbound).await?;
-    }
-    Ok(())
-}
-
 /// The bot was added to the chat.
 pub(super) async fn handle_join(session: &mut Tx, row: &InboxRow) -> Result<&'static str, StoreError> {
     say::tell(session, row, Notice::Welcome {}).await?;

@@ -1,10 +1,11 @@
 //! Gives inbox rows their meaning: loads what surrounds a message, has `route` choose, carries the choice out. One transaction a row.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Notice, Via};
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, Notice, Via};
 use metrics::counter;
 
 use crate::store::{DamagedRow, InboxRow, StoreError, Tx};
@@ -23,6 +24,9 @@ const LOOKS: usize = 4;
 
 /// Rows looked at in one call, those that must wait included.
 const FARTHEST: usize = 4096;
+
+/// Slack tells of a mention in two events, of which one names no files. That one lets the other go first for this time (milliseconds).
+const OTHER_EVENT_MS: i64 = 500;
 
 pub(super) enum RowEnd {
     /// Handled; the word says how.
@@ -49,7 +53,8 @@ impl Conversations {
 
     /// Triages, and begins no further row once `over` is true; other processes do the rest.
     pub async fn triage_until(&self, over: impl Fn() -> bool + Send + Sync) -> Result<usize, StoreError> {
-        let mut waiting = HashSet::new();
+        // Who has a row that waits, and the message of the oldest such row.
+        let mut waiting = HashMap::new();
         let (mut after, mut seen, mut handled) = (0, 0, 0);
         loop {
             let rows = self.ledger.read().await?.untriaged(after, BATCH).await?;
@@ -70,10 +75,13 @@ impl Conversations {
                     ..row.inbound.conversation.clone()
                 };
                 let who = (place, row.inbound.sender.clone());
-                if self.triage_row(row, waiting.contains(&who)).await? {
+                let message = row.inbound.message_key.clone();
+                // The two events of one message do not wait for each other.
+                let behind = waiting.get(&who).is_some_and(|oldest| message.is_none() || *oldest != message);
+                if !self.awaits_other_event(row, &rows) && self.triage_row(row, behind).await? {
                     handled += 1;
                 } else {
-                    waiting.insert(who);
+                    waiting.entry(who).or_insert(message);
                 }
             }
             seen += rows.len();
@@ -86,6 +94,26 @@ impl Conversations {
                 return Ok(handled);
             }
         }
+    }
+
+    /// Does the row let the other event of its mention go first, which has the files? Where no other event came in time, the app has none:
+    /// its next mentions do not wait.
+    fn awaits_other_event(&self, row: &InboxRow, batch: &[Result<InboxRow, DamagedRow>]) -> bool {
+        if row.is_copy || !names_no_files(&row.inbound) {
+            return false;
+        }
+        let is_other = |other: &InboxRow| {
+            let (this, other) = (&row.inbound, &other.inbound);
+            other.conversation.channel == this.conversation.channel && other.message_key == this.message_key && !names_no_files(other)
+        };
+        if batch.iter().flatten().any(is_other) {
+            return true;
+        }
+        let waited = self.clock.now().0.saturating_sub(row.received_at.0);
+        if waited >= OTHER_EVENT_MS {
+            self.mentions_come_twice.store(false, Ordering::Relaxed);
+        }
+        (0..OTHER_EVENT_MS).contains(&waited) && self.mentions_come_twice.load(Ordering::Relaxed)
     }
 
     /// Nobody can know what this row was about.
@@ -204,8 +232,10 @@ impl Conversations {
         let mut tx = self.ledger.begin_in(&row.inbound.conversation).await?;
         let dropped = tx.drop_copy(row.id).await?;
         if dropped {
-            changes::keep_files(&mut tx, row).await?;
             tx.commit().await?;
+            if !names_no_files(&row.inbound) {
+                self.mentions_come_twice.store(true, Ordering::Relaxed);
+            }
             let channel = row.inbound.conversation.channel.as_str();
             counter!("countersign_duplicates_total", "channel" => channel).increment(1);
             tracing::info!(inbox = row.id, event_id = %row.inbound.event_key, kind = row.inbound.body.name(), "a copy of what was triaged before");
@@ -356,6 +386,11 @@ impl Conversations {
             }
         }
     }
+}
+
+/// A mention whose other event may have files.
+fn names_no_files(inbound: &Inbound) -> bool {
+    matches!(&inbound.body, InboundBody::Message(message) if message.files_follow)
 }
 
 /// In a group only the bot's own id tells whether a message is for us; alone with us it matters only if somebody is mentioned.

@@ -1,8 +1,8 @@
 //! The first moment of a turn: from a request, or from an earlier turn that it takes up.
 
 use countersign_agent::domain::{
-    ChatType, EarlierTask, FileOutcome, FileProblem, GateId, Gathered, Inbound, InboundBody, InboundMessage, Mode, Notice, Outbound,
-    Policy, SessionMode, TurnId, TurnStatus,
+    ChatType, EarlierTask, FileOutcome, FileProblem, GateId, Gathered, InboundBody, InboundMessage, Mode, Notice, Outbound, Policy,
+    SessionMode, TurnId, TurnStatus,
 };
 use countersign_agent::reducer::{self, Beginning, Turn};
 use tokio_util::sync::CancellationToken;
@@ -54,7 +54,7 @@ impl Runner {
             let mut tx = self.ledger.begin_in(&lease.conversation).await?;
             // Meanwhile its person may have taken it back, or changed it.
             let now = tx.next_task(lease).await?.and_then(Result::ok);
-            if now.is_none_or(|now| !is_gathered_for(&gathered, &task.inbound, &now.inbound)) {
+            if now.is_none_or(|now| now.inbound != task.inbound) {
                 continue;
             }
             let begun = match &task.inbound.body {
@@ -191,21 +191,6 @@ async fn store_turn(tx: &mut Tx, lease: &Lease, task: &InboxRow, row: &TurnRow, 
     tx.finish_task(task.id, "turn").await?;
     tx.create_turn(lease, row).await?;
     tx.append_messages(lease, &row.id, 0, &turn.log).await
-}
-
-/// Does what was gathered for a request hold for what it is `now`? Files that came with the other event of a mention are no change when
-/// files were found without it.
-fn is_gathered_for(gathered: &Gathered, then: &Inbound, now: &Inbound) -> bool {
-    let with_files_of_then = || {
-        let mut now = now.clone();
-        if let (InboundBody::Message(now), InboundBody::Message(then)) = (&mut now.body, &then.body) {
-            now.files.clone_from(&then.files);
-            now.quoted.clone_from(&then.quoted);
-            now.files_follow = then.files_follow;
-        }
-        now
-    };
-    then == now || (!gathered.files.is_empty() && *then == with_files_of_then())
 }
 
 /// What is left of the finished task that this request follows up: the one whose message it answers, else the latest one of its thread. A
