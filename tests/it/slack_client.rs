@@ -122,9 +122,8 @@ fn patch(key: &str, message_id: &str) -> Delivery {
 fn react(message_id: &str, mark: ReactionMark) -> Delivery {
     let op = OutboxOp::React {
         message_id: message_id.to_owned(),
-        content: Outbound::Reaction(mark),
-        undoes: None,
-        working: false,
+        mark: Some(mark),
+        shown: None,
     };
     delivery("r", op)
 }
@@ -204,8 +203,8 @@ async fn a_mark_is_taken_away() {
     let mut delivery = react("1780000001.000300", ReactionMark::Seen);
     let known = bench.deliver(&delivery).await.unwrap().message_id;
     assert_eq!(known.as_deref(), Some("eyes"));
-    if let OutboxOp::React { undoes, .. } = &mut delivery.op {
-        *undoes = known;
+    if let OutboxOp::React { mark, shown, .. } = &mut delivery.op {
+        (*mark, *shown) = (None, known);
     }
     bench.refuse("reactions.remove", "no_reaction");
     for _ in 0..2 {

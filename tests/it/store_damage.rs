@@ -9,7 +9,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor};
 use crate::store_kit::{LEASE_MS, Store, accept, claim, lane_task, next_task, place, place_on, simple, stores};
 
 /// Changes rows beside the ledger, as no program of ours does.
-async fn spoil(store: &Store, text: String) {
+pub(crate) async fn spoil(store: &Store, text: String) {
     sqlx::any::install_default_drivers();
     let url = store.stores.database_url.expose_secret().to_owned();
     let mut conn = AnyConnection::connect(&url).await.unwrap();

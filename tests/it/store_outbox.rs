@@ -2,9 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
 mod lines;
+mod marks;
 
 use countersign_agent::domain::{ChannelKind, GateId, InboundBody, Millis, Outbound, ReactionMark, TurnId};
-use countersign_gateway::store::{ChatEntry, NewOutbox, OutboxOp, OutboxRow, outbox_key, seen_key};
+use countersign_gateway::store::{ChatEntry, NewOutbox, OutboxOp, OutboxRow, outbox_key};
 
 use crate::store_kit::{START, Store, TTL_MS, accept, open, place, place_on, simple, stores, working};
 
@@ -219,9 +220,8 @@ async fn reactions_do_not_block() {
         let mark = NewOutbox {
             op: OutboxOp::React {
                 message_id: "om_1".to_owned(),
-                content: Outbound::Reaction(ReactionMark::Seen),
-                undoes: None,
-                working: false,
+                mark: Some(ReactionMark::Seen),
+                shown: None,
             },
             ..post("r1", "react")
         };
@@ -230,48 +230,6 @@ async fn reactions_do_not_block() {
         assert_eq!(
             rows.iter().map(|row| &row.new.op).collect::<Vec<_>>(),
             [&mark.op, &post("a1", "a").op]
-        );
-    }
-}
-
-/// interface (I): the mark "seen" is taken away by the platform's id of it, once it is there. One that never came, or was given up, is not.
-#[tokio::test]
-async fn a_mark_is_taken_away_once_it_is_there() {
-    for store in stores().await {
-        let mark = |key: &str, mark: ReactionMark| NewOutbox {
-            op: OutboxOp::React {
-                message_id: "om_1".to_owned(),
-                content: Outbound::Reaction(mark),
-                undoes: None,
-                working: false,
-            },
-            ..post(key, key)
-        };
-        let (seen, given_up) = (mark(&seen_key(1), ReactionMark::Seen), mark(&seen_key(2), ReactionMark::Seen));
-        enqueue(&store, &[seen, given_up]).await;
-        let held = take(&store).await;
-        let mut tx = store.ledger.begin().await.unwrap();
-        for inbox in 1..=3 {
-            tx.mark_ended(inbox, &mark(&format!("end {inbox}"), ReactionMark::Done))
-                .await
-                .unwrap();
-        }
-        tx.commit().await.unwrap();
-        let ends = take(&store).await;
-        assert_eq!(ends.len(), 3, "the ends do not wait for what is under way");
-        for end in &ends {
-            sent(&store, end, "r_end").await;
-        }
-        sent(&store, &held[0], "r_seen").await;
-        failed(&store, &held[1]).await;
-        let rows = take(&store).await;
-        assert_eq!(rows.len(), 1);
-        assert_eq!(rows[0].target_message.as_deref(), Some("r_seen"));
-        sent(&store, &rows[0], "").await;
-        assert_eq!(
-            store.ledger.read().await.unwrap().next_due().await.unwrap(),
-            None,
-            "nothing waits for ever"
         );
     }
 }

@@ -124,11 +124,6 @@ fn card(posted: &Posted) -> Option<Card> {
             rows: Vec::new(),
             steps: Vec::new(),
         },
-        Outbound::Progress(_)
-        | Outbound::Answer(_)
-        | Outbound::Notice(_)
-        | Outbound::Text { .. }
-        | Outbound::File(_)
-        | Outbound::Reaction(_) => return None,
+        Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) => return None,
     })
 }

@@ -47,7 +47,7 @@ pub fn row(row: &OutboxRow) -> String {
     let (op, content) = match &row.new.op {
         OutboxOp::Post { content, .. } => ("post", Some(content)),
         OutboxOp::Patch { content, .. } => ("patch", Some(content)),
-        OutboxOp::React { content, .. } => ("mark", Some(content)),
+        OutboxOp::React { .. } => ("mark", None),
         OutboxOp::Session { .. } => ("session", None),
     };
     let shows = serde_json::to_value(content).unwrap_or_default();

@@ -48,9 +48,8 @@ async fn a_task_is_seen() {
     assert_eq!(sent.len(), 1);
     let seen = OutboxOp::React {
         message_id: "om_1".to_owned(),
-        content: Outbound::Reaction(ReactionMark::Seen),
-        undoes: None,
-        working: true,
+        mark: Some(ReactionMark::Working),
+        shown: None,
     };
     assert_eq!(sent[0].op, seen);
 }

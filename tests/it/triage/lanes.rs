@@ -246,14 +246,11 @@ async fn stop_without_a_turn() {
     world.hear(says("3", "u1", "/stop")).await;
     let sent = world.deliver().await;
     let marks = sent.iter().filter_map(|sent| match &sent.op {
-        OutboxOp::React { message_id, content, .. } => Some((message_id.as_str(), content.clone())),
+        OutboxOp::React { message_id, mark, .. } => Some((message_id.as_str(), *mark)),
         _ => None,
     });
     let marks: Vec<_> = marks.collect();
-    assert!(
-        marks.iter().any(|(_, mark)| *mark == Outbound::Reaction(ReactionMark::Failed)),
-        "{marks:?}"
-    );
+    assert!(marks.iter().any(|(_, mark)| *mark == Some(ReactionMark::Failed)), "{marks:?}");
     let stopped = |sent: &Sent| matches!(&sent.op, OutboxOp::Post { content: Outbound::Notice(Notice::Stopped { goal, done, .. }), .. } if goal == "写周报" && done.is_empty());
     assert!(sent.iter().any(stopped), "{sent:?}");
     assert_eq!(world.queue("u1", "").await, Vec::<String>::new());
@@ -320,15 +317,18 @@ async fn recall() {
     );
 }
 
-/// design: rows of earlier programs read back: an edit that told nothing but its message, a mark that nothing undoes.
+/// design: rows of earlier programs read back: an edit that told nothing but its message, a mark, one that is taken away.
 #[test]
 fn rows_of_earlier_programs_read_back() {
     let edit: InboundBody = serde_json::from_str(r#"{"kind":"edited","message_id":"om_1"}"#).unwrap();
     let message_id = "om_1".to_owned();
     assert_eq!(edit, InboundBody::Edited { message_id, new: None });
-    let row = r#"{"op":"react","message_id":"om_1","content":{"shows":"reaction","seen":null}}"#;
+    let row = r#"{"op":"react","message_id":"om_1","content":{"shows":"reaction","done":null}}"#;
     let mark: OutboxOp = serde_json::from_str(row).unwrap();
-    assert!(matches!(mark, OutboxOp::React { undoes: None, .. }));
+    let (done, key) = (Some(ReactionMark::Done), Some("o_1"));
+    assert!(matches!(mark, OutboxOp::React { mark, shown: None, .. } if mark == done));
+    let away: OutboxOp = serde_json::from_str(&row.replace("}}", r#"},"undoes":"o_1","working":true}"#)).unwrap();
+    assert!(matches!(away, OutboxOp::React { shown, .. } if shown.as_deref() == key));
 }
 
 /// B19, F-H14: an edited request is noted on the card; an edit never decides.

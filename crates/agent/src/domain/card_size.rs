@@ -133,8 +133,7 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
-            | Self::File(_)
-            | Self::Reaction(_) => false,
+            | Self::File(_) => false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What we say to a chat, as typed views: the channels turn them into cards and text in the chat's language.
 
 mod approval;
+mod mark;
 mod shown;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use super::{
 };
 
 pub use approval::{ActionView, ApprovalCard};
+pub use mark::ReactionMark;
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,8 +39,6 @@ pub enum Outbound {
     },
     /// A file of the workspace. Its bytes stand beside it.
     File(FileView),
-    /// A mark on somebody's message.
-    Reaction(ReactionMark),
 }
 
 /// Ways to say something in a chat.
@@ -59,19 +59,16 @@ pub enum OutboxOp {
         /// What it shows now.
         content: Outbound,
     },
-    /// A mark on a message: put there, or taken away.
+    /// The mark of a message, in place of the one that it has.
     React {
         /// The message.
         message_id: String,
-        /// Which mark.
-        content: Outbound,
-        /// To take the mark away: in the outbox the key of the row that put it there, for a platform the id of the mark. Programs that do
-        /// not know this member put the mark there once more, which changes nothing.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        undoes: Option<String>,
-        /// The message is being worked on: a platform that has such a mark shows somebody who types.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        working: bool,
+        /// Which mark. `None` means that it has none.
+        #[serde(default, alias = "content", deserialize_with = "ReactionMark::stored")]
+        mark: Option<ReactionMark>,
+        /// For a platform: its id of the mark that it shows. A stored row has it only if an earlier version wrote it to take a mark away.
+        #[serde(default, alias = "undoes", skip_serializing)]
+        shown: Option<String>,
     },
     /// How a task stands, where the platform has a place for that beside the chat.
     Session {
@@ -127,8 +124,7 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
-            | Self::File(_)
-            | Self::Reaction(_) => &[],
+            | Self::File(_) => &[],
         }
     }
 
@@ -150,8 +146,7 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
-            | Self::File(_)
-            | Self::Reaction(_) => (),
+            | Self::File(_) => (),
         }
         self
     }
@@ -168,18 +163,6 @@ pub struct FileView {
     pub media_type: String,
     /// Words that stand with it; foreign text.
     pub caption: Option<String>,
-}
-
-/// The marks that say "seen" and "done".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReactionMark {
-    /// Seen, being worked on.
-    Seen,
-    /// Done.
-    Done,
-    /// Did not work out.
-    Failed,
 }
 
 /// How the tasks stand that a thread or a direct chat is about. Of several the first of these counts.

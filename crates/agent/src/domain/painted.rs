@@ -31,7 +31,7 @@ impl Outbound {
                     view.output = row.result.as_ref().map(|result| first_lines(&result.text));
                 }
             }
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) | Self::Reaction(_) => (),
+            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) => (),
         }
         card
     }
@@ -55,8 +55,7 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
-            | Self::File(_)
-            | Self::Reaction(_) => return None,
+            | Self::File(_) => return None,
         };
         *copy = Some(Box::new(CardCopy {
             person: person.to_owned(),
@@ -80,8 +79,7 @@ impl Outbound {
             | Self::Answer(_)
             | Self::Notice(_)
             | Self::Text { .. }
-            | Self::File(_)
-            | Self::Reaction(_) => return None,
+            | Self::File(_) => return None,
         };
         Some((gate, &copy.person))
     }

@@ -31,10 +31,6 @@ impl Channel for ConsoleChannel {
                 at: Some(delivery.written_at),
                 chat: None,
             },
-            OutboxOp::React { undoes: None, .. } => Receipt {
-                message_id: Some(message_id(&delivery.key)),
-                ..Receipt::default()
-            },
             OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => Receipt::default(),
         };
         Box::pin(std::future::ready(Ok(receipt)))
@@ -83,18 +79,17 @@ pub fn message_id(key: &str) -> String {
     format!("msg_{key}")
 }
 
-/// `kind` of a message in `GET /api/v1/messages`. `None` means that it is no message. The API knows six kinds (docs/api.md): a limit card
-/// has the two buttons of an approval, so it is `approval_card`; a question is answered with any text, so it is `text`.
-pub fn message_kind(content: &Outbound) -> Option<&'static str> {
-    Some(match content {
+/// `kind` of a message in `GET /api/v1/messages`. The API knows six kinds (docs/api.md): a limit card has the two buttons of an approval, so
+/// it is `approval_card`; a question is answered with any text, so it is `text`.
+pub fn message_kind(content: &Outbound) -> &'static str {
+    match content {
         Outbound::PlanCard(_) => "plan_card",
         Outbound::ApprovalCard(_) | Outbound::BudgetCard(_) => "approval_card",
         Outbound::Progress(_) => "progress",
         Outbound::Answer(_) => "answer",
         Outbound::Notice(_) => "notice",
         Outbound::QuestionCard(_) | Outbound::Text { .. } | Outbound::File(_) => "text",
-        Outbound::Reaction(_) => return None,
-    })
+    }
 }
 
 /// `card` of a message in `GET /api/v1/messages`: the typed view, for everything that is more than text.
@@ -106,7 +101,7 @@ pub fn card_json(content: &Outbound) -> Option<Value> {
         | Outbound::BudgetCard(_)
         | Outbound::Progress(_)
         | Outbound::Answer(_) => serde_json::to_value(content).ok(),
-        Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) | Outbound::Reaction(_) => None,
+        Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) => None,
     }
 }
 
@@ -148,24 +143,17 @@ mod tests {
         assert_eq!(console.deliver(&post).await.unwrap(), receipt);
         let mark = delivery(OutboxOp::React {
             message_id: String::from("m"),
-            content: Outbound::Reaction(ReactionMark::Seen),
-            undoes: None,
-            working: false,
+            mark: Some(ReactionMark::Seen),
+            shown: None,
         });
-        let known = Receipt {
-            message_id: Some(String::from("msg_k1")),
-            ..Receipt::default()
-        };
-        assert_eq!(console.deliver(&mark).await.unwrap(), known);
+        assert_eq!(console.deliver(&mark).await.unwrap(), Receipt::default());
         assert_eq!(console.identity().await.unwrap(), "console_bot");
     }
 
-    /// design: a mark is no message, a notice has no card.
+    /// design: a notice has no card.
     #[test]
     fn kinds_follow_the_contract() {
-        let mark = Outbound::Reaction(ReactionMark::Done);
         let notice = Outbound::Notice(Notice::Done {});
-        assert_eq!((message_kind(&mark), card_json(&mark)), (None, None));
-        assert_eq!((message_kind(&notice), card_json(&notice)), (Some("notice"), None));
+        assert_eq!((message_kind(&notice), card_json(&notice)), ("notice", None));
     }
 }

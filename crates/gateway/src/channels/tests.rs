@@ -165,7 +165,7 @@ proptest! {
                 prop_assert_eq!(check_card(&drawn), Ok(()));
                 prop_assert!(drawn.to_string().len() <= 28_000, "{}", drawn.to_string().len());
                 shows(&drawn, &card)?;
-                let said = slack_message(&TEMPLATES, locale, &content, BlockSet::All).unwrap();
+                let said = slack_message(&TEMPLATES, locale, &content, BlockSet::All);
                 prop_assert_eq!(check_slack(&json!({ "channel": "C1", "text": said.text, "blocks": said.blocks })), Vec::<String>::new());
                 shows(&json!(said.blocks), &card)?;
             }
@@ -180,7 +180,7 @@ proptest! {
             let content = Outbound::ApprovalCard(card.clone());
             let drawn = lark_card(&TEMPLATES, Locale::EnUs, &content).unwrap();
             prop_assert_eq!(check_card(&drawn), Ok(()));
-            let said = slack_message(&TEMPLATES, Locale::EnUs, &content, BlockSet::All).unwrap();
+            let said = slack_message(&TEMPLATES, Locale::EnUs, &content, BlockSet::All);
             prop_assert_eq!(check_slack(&json!({ "channel": "C1", "text": said.text, "blocks": said.blocks })), Vec::<String>::new());
             for shown in [&drawn, &json!(said.blocks)] {
                 let mut found = Vec::new();
@@ -364,7 +364,7 @@ proptest! {
                 let drawn = lark_card(&TEMPLATES, locale, &content).unwrap();
                 prop_assert_eq!(check_card(&drawn), Ok(()));
                 prop_assert!(drawn.to_string().len() <= 28_000, "{}", drawn.to_string().len());
-                let said = slack_message(&TEMPLATES, locale, &content, BlockSet::All).unwrap();
+                let said = slack_message(&TEMPLATES, locale, &content, BlockSet::All);
                 prop_assert_eq!(check_slack(&json!({ "channel": "C1", "text": said.text, "blocks": said.blocks })), Vec::<String>::new());
                 let page = card_page(&TEMPLATES, locale, &str::to_owned, &content).unwrap();
                 let mut shown = card.clone();

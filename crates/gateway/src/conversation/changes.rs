@@ -2,7 +2,7 @@
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{Addressed, DecisionKind, Inbound, InboundBody, InboundMessage, Millis, Notice};
+use countersign_agent::domain::{Addressed, DecisionKind, Inbound, InboundBody, InboundMessage, Millis, Notice, ReactionMark};
 
 use crate::store::{InboxRow, InboxState, StoreError, Tx};
 
@@ -107,7 +107,7 @@ async fn reword(
     }
     if new.attachment_only || said.task().is_empty() || Phrase::of(&said, false) == Phrase::Ignore {
         if session.finish_task(task.id, "emptied").await? {
-            say::mark_dropped(session, task).await?;
+            say::mark(session, task, ReactionMark::Failed).await?;
             say::tell_of(session, row, task, stopped(paint::brief(&old.unaddressed("").text))).await?;
         }
         return Ok("task dropped");

@@ -3,7 +3,7 @@
 use countersign_agent::domain::handshake::Act;
 use countersign_agent::domain::{Conversation, Gate, GateKind, Millis, Notice, Outbound, ReactionMark};
 
-use crate::store::{InboxRow, NewOutbox, OutboxOp, StoreError, Tx, outbox_key, seen_key};
+use crate::store::{InboxRow, NewOutbox, OutboxOp, StoreError, Tx, outbox_key};
 
 /// How long the same word back is not said to a person again, in milliseconds; and that the queue is full.
 const SELDOM: i64 = 5_000;
@@ -79,46 +79,26 @@ async fn tell_as(session: &mut Tx, row: &InboxRow, notice: Notice, key: String) 
         reply_to: row.inbound.body.message_id().map(str::to_owned),
         content: Outbound::Notice(notice),
     };
-    session.enqueue(&outgoing(row, key, "inbox", op)).await
-}
-
-/// The mark "seen" on the message of `row`: the sign that somebody is there, seconds before the first words. It has a queue
-/// of its own, so that no post waits for it. `working`: it is a task that is worked on now.
-pub(super) async fn mark_seen(session: &mut Tx, row: &InboxRow, working: bool) -> Result<(), StoreError> {
-    match mark(row, seen_key(row.id), ReactionMark::Seen, working) {
-        Some(seen) => session.enqueue(&seen).await,
-        None => Ok(()),
-    }
-}
-
-/// The mark on a task that is not done after all.
-pub(super) async fn mark_dropped(session: &mut Tx, row: &InboxRow) -> Result<(), StoreError> {
-    let key = outbox_key(&["inbox", &row.id.to_string(), "dropped"]);
-    match mark(row, key, ReactionMark::Failed, false) {
-        Some(end) => session.mark_ended(row.id, &end).await,
-        None => Ok(()),
-    }
-}
-
-/// A mark on the message of `row`, if it has one.
-fn mark(row: &InboxRow, key: String, mark: ReactionMark, working: bool) -> Option<NewOutbox> {
-    let op = OutboxOp::React {
-        message_id: row.inbound.body.message_id()?.to_owned(),
-        content: Outbound::Reaction(mark),
-        undoes: None,
-        working,
-    };
-    Some(outgoing(row, key, "react", op))
-}
-
-fn outgoing(row: &InboxRow, key: String, queue: &str, op: OutboxOp) -> NewOutbox {
-    NewOutbox {
+    let new = NewOutbox {
         key,
-        queue: format!("{queue}:{}", row.id),
+        queue: format!("inbox:{}", row.id),
         gate_id: None,
         turn_id: None,
         conversation: row.inbound.conversation.clone(),
         op,
+    };
+    session.enqueue(&new).await
+}
+
+/// Marks the message of `row`, if it has one. "Seen" is the sign that somebody is there, seconds before the first words.
+pub(super) async fn mark(session: &mut Tx, row: &InboxRow, mark: ReactionMark) -> Result<(), StoreError> {
+    match row.inbound.body.message_id() {
+        Some(message) => {
+            session
+                .mark_request(row.id, None, &row.inbound.conversation, message, Some(mark))
+                .await
+        }
+        None => Ok(()),
     }
 }
 

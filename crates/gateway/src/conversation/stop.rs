@@ -2,7 +2,7 @@
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::{Act, Actor, Right};
-use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, TurnId};
+use countersign_agent::domain::{DecisionKind, Gate, GateKind, LaneId, Notice, ReactionMark, TurnId};
 
 use crate::lanes::{plan_of, waits_for_model};
 use crate::store::{InboxRow, Read, StoreError, TurnRow, Tx};
@@ -29,7 +29,7 @@ pub(super) async fn stop(
             });
             end_turn(session, &turn, DecisionKind::Cancel, &actor.by_right(&right)).await?;
         }
-        return say::mark_seen(session, row, false).await;
+        return say::mark(session, row, ReactionMark::Seen).await;
     }
     let (turns, others) = turns_to_stop(session, row, context).await?;
     for turn in &turns {
@@ -41,7 +41,7 @@ pub(super) async fn stop(
     };
     match (turns.is_empty(), dropped.as_slice()) {
         // The turn itself says what was done when it stops.
-        (false, _) => say::mark_seen(session, row, false).await,
+        (false, _) => say::mark(session, row, ReactionMark::Seen).await,
         (true, []) if others.is_empty() => say::tell_seldom(session, row, Notice::NothingToStop {}, actor.now).await,
         (true, []) => {
             let goals = others.iter().map(goal).collect();
@@ -114,7 +114,7 @@ async fn drop_queued(session: &mut Tx, lane: &LaneId, row: &InboxRow, outcome: &
     let mut dropped = Vec::new();
     for task in session.queued(lane).await? {
         if task.id < row.id && session.finish_task(task.id, outcome).await? {
-            say::mark_dropped(session, &task).await?;
+            say::mark(session, &task, ReactionMark::Failed).await?;
             dropped.push(task);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, Notice, Via};
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, Notice, ReactionMark, Via};
 use metrics::counter;
 
 use crate::store::{DamagedRow, InboxRow, StoreError, Tx};
@@ -348,7 +348,7 @@ impl Conversations {
                 let outcome = settle(tx, &record, &act, Some(&context.said.text), &actor, rights).await?;
                 match &outcome {
                     // The card tells everybody; the mark tells the one who answered that they were understood.
-                    GateOutcome::Decided(_) | GateOutcome::RowsDecided(_) => say::mark_seen(tx, row, false).await?,
+                    GateOutcome::Decided(_) | GateOutcome::RowsDecided(_) => say::mark(tx, row, ReactionMark::Seen).await?,
                     GateOutcome::Voted { .. } => say::tell(tx, row, outcome.notice(&record, rights)).await?,
                     GateOutcome::Already(_) | GateOutcome::Refused(_) => {
                         say::tell_seldom(tx, row, outcome.notice(&record, rights), now).await?;
@@ -369,7 +369,8 @@ impl Conversations {
                 Ok(RowEnd::Done("steer"))
             }
             Meaning::Task(before) => {
-                say::mark_seen(tx, row, before == 0).await?;
+                let mark = if before == 0 { ReactionMark::Working } else { ReactionMark::Seen };
+                say::mark(tx, row, mark).await?;
                 if before > 0 {
                     say::tell(tx, row, Notice::Queued { position: before }).await?;
                 }
@@ -381,7 +382,7 @@ impl Conversations {
                     say::tell_seldom(tx, row, Notice::Greeting {}, now).await?;
                     return Ok(RowEnd::Done("dropped"));
                 }
-                say::mark_seen(tx, row, true).await?;
+                say::mark(tx, row, ReactionMark::Working).await?;
                 Ok(RowEnd::Task)
             }
         }

@@ -276,13 +276,14 @@ fn kind_of(error: &DeliveryError) -> &'static str {
     }
 }
 
-/// The operation as a platform takes it: a repaint names the message of its card, the end of a mark the mark. `None` means that neither was
-/// ever posted.
+/// The operation as a platform takes it: a repaint names the message of its card, a mark the one before it. `None` means that the card was
+/// never posted.
 fn operation(row: &OutboxRow) -> Option<OutboxOp> {
     let mut op = row.new.op.clone();
     match &mut op {
-        OutboxOp::Patch { target, .. } | OutboxOp::React { undoes: Some(target), .. } => target.clone_from(row.target_message.as_ref()?),
-        OutboxOp::Post { .. } | OutboxOp::React { undoes: None, .. } | OutboxOp::Session { .. } => (),
+        OutboxOp::Patch { target, .. } => target.clone_from(row.target_message.as_ref()?),
+        OutboxOp::React { shown, .. } => shown.clone_from(&row.target_message),
+        OutboxOp::Post { .. } | OutboxOp::Session { .. } => (),
     }
     Some(op)
 }
@@ -303,7 +304,7 @@ fn point(row: &OutboxRow) -> &'static str {
             ..
         } => "file_posted",
         OutboxOp::Post { .. } if row.new.gate_id.is_some() => "card_posted",
-        OutboxOp::React { undoes: Some(_), .. } => "unmarked",
+        OutboxOp::React { mark: None, .. } => "unmarked",
         OutboxOp::Patch { .. } => "repainted",
         OutboxOp::Post { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => "posted",
     }
@@ -363,14 +364,10 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
     let post = matches!(row.new.op, OutboxOp::Post { .. });
     // A card must not keep its buttons because many others are repainted before it, or because the platform was in trouble when it came
     // to its turn; nor may a task seem to go on. Words that come too late are worse than none.
-    let repaint = matches!(
-        row.new.op,
-        OutboxOp::Patch { .. } | OutboxOp::Session { .. } | OutboxOp::React { undoes: Some(_), .. }
-    );
-    let last = if repaint || (error.held_back().is_some() && !post) {
-        row.give_up_at.max(row.created_at.plus(LAST_LOOK))
-    } else {
+    let last = if post {
         row.give_up_at
+    } else {
+        row.give_up_at.max(row.created_at.plus(LAST_LOOK))
     };
     if let Some(wait) = error.held_back() {
         let at = now.plus(wait.max(SHORTEST));

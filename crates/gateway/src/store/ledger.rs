@@ -59,7 +59,6 @@ pub use self::handle::Ledger;
 pub use self::inbox::{DamagedRow, InboxRow, InboxState};
 pub(crate) use self::lanes::MAX_CRASHES;
 pub use self::lanes::{Lease, Renewal};
-pub use self::marks::seen_key;
 pub use self::outbox::{NewOutbox, OutboxRow, outbox_key};
 pub use self::outbox_claim::{Line, LineKind};
 pub use self::outgoing::{OutgoingFile, PostState};

@@ -35,7 +35,6 @@ impl fmt::Display for Outbound {
             Self::Text { text } => f.write_str(&visible(text)),
             Self::Notice(notice) => write!(f, "A notice: {}", notice.key()),
             Self::File(file) => write!(f, "A file: {} ({} bytes)", visible(&file.name), file.bytes),
-            Self::Reaction(mark) => write!(f, "A mark: {mark:?}"),
         }
     }
 }

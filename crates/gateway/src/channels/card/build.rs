@@ -27,7 +27,7 @@ impl<'a> Card<'a> {
             Outbound::Progress(view) => builder.progress(view),
             Outbound::Answer(answer) => builder.answer(answer),
             Outbound::Text { text } => builder.said(text),
-            Outbound::Notice(_) | Outbound::File(_) | Outbound::Reaction(_) => return None,
+            Outbound::Notice(_) | Outbound::File(_) => return None,
         })
     }
 

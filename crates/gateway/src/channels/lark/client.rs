@@ -73,17 +73,12 @@ impl LarkClient {
                 self.post(delivery, &delivery.key, Some(target), body).await
             }
             OutboxOp::Patch { target, content } => self.patch(target, content, delivery.locale).await,
-            OutboxOp::React {
-                message_id,
-                content,
-                undoes: None,
-                working,
-            } => self.react(message_id, content, *working).await,
-            OutboxOp::React {
-                message_id,
-                undoes: Some(reaction),
-                ..
-            } => self.unreact(message_id, reaction).await,
+            OutboxOp::React { message_id, mark, shown } => {
+                if let Some(reaction) = shown {
+                    self.unreact(message_id, reaction).await?;
+                }
+                self.react(message_id, *mark).await
+            }
             OutboxOp::Session { .. } => Err(DeliveryError::Gone(String::from("Lark shows no status of a task"))),
         }
     }
@@ -141,15 +136,15 @@ impl LarkClient {
         Ok(Receipt::default())
     }
 
-    async fn react(&self, message_id: &str, content: &Outbound, working: bool) -> Result<Receipt, DeliveryError> {
-        let (Outbound::Reaction(mark), true) = (content, is_id(message_id)) else {
+    async fn react(&self, message_id: &str, mark: Option<ReactionMark>) -> Result<Receipt, DeliveryError> {
+        let Some(mark) = mark else { return Ok(Receipt::default()) };
+        if !is_id(message_id) {
             return Err(DeliveryError::Gone(String::from("no message to react to")));
-        };
+        }
         self.limiter.wait(rates(None), BatchSizes::MAX_WAIT).await?;
         let emoji = match mark {
-            // It moves, so it must go: the ledger has the row that takes it away.
-            ReactionMark::Seen if working => "Typing",
             ReactionMark::Seen => "OnIt",
+            ReactionMark::Working => "Typing",
             ReactionMark::Done => "DONE",
             ReactionMark::Failed => "CrossMark",
         };
@@ -162,15 +157,17 @@ impl LarkClient {
         })
     }
 
-    /// Takes our mark with the id `reaction` away.
-    async fn unreact(&self, message_id: &str, reaction: &str) -> Result<Receipt, DeliveryError> {
+    /// Takes our mark with the id `reaction` away, if it is there.
+    async fn unreact(&self, message_id: &str, reaction: &str) -> Result<(), DeliveryError> {
         if !(is_id(message_id) && is_id(reaction)) {
-            return Err(DeliveryError::Gone(String::from("no mark to take away")));
+            return Ok(());
         }
         self.limiter.wait(rates(None), BatchSizes::MAX_WAIT).await?;
         let url = format!("{}/open-apis/im/v1/messages/{message_id}/reactions/{reaction}", self.base_url);
-        self.send(Method::DELETE, &url, &Value::Null).await?;
-        Ok(Receipt::default())
+        match self.send(Method::DELETE, &url, &Value::Null).await {
+            Err(refused) if !refused.mark_gone() => Err(refused.into()),
+            _ => Ok(()),
+        }
     }
 
     async fn ask_identity(&self) -> Result<String, DeliveryError> {

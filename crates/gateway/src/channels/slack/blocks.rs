@@ -80,11 +80,8 @@ impl SlackMessage {
 /// Blocks that not every workspace takes.
 const UNCOMMON: [&str; 2] = ["plan", "context_actions"];
 
-/// `content` for Slack; none for a reaction.
-pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound, set: BlockSet) -> Option<SlackMessage> {
-    if matches!(content, Outbound::Reaction(_)) {
-        return None;
-    }
+/// `content` for Slack.
+pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound, set: BlockSet) -> SlackMessage {
     let words = CardWords {
         templates,
         locale,
@@ -104,10 +101,10 @@ pub fn slack_message(templates: &Templates, locale: Locale, content: &Outbound, 
     };
     let mut blocks = uncommon.or_else(|| draw(common, &CAPS)).unwrap_or_default();
     parts::stamp(&mut blocks);
-    Some(SlackMessage {
+    SlackMessage {
         text: fallback(templates, locale, content),
         blocks,
-    })
+    }
 }
 
 struct Encoder<'a> {

@@ -99,17 +99,13 @@ impl SlackClient {
             // A reply to a message opens a thread below it, and the conversation knows whether it is one.
             OutboxOp::Post { content, .. } => self.post(delivery, content).await,
             OutboxOp::Patch { target, content } => self.update(delivery, target, content).await,
-            OutboxOp::React {
-                message_id,
-                content,
-                undoes: None,
-                ..
-            } => self.react(&delivery.conversation.chat, message_id, content).await,
-            OutboxOp::React {
-                message_id,
-                undoes: Some(name),
-                ..
-            } => self.unreact(&delivery.conversation.chat, message_id, name).await,
+            OutboxOp::React { message_id, mark, shown } => {
+                let chat = &delivery.conversation.chat;
+                if let Some(name) = shown {
+                    self.unreact(chat, message_id, name).await?;
+                }
+                self.react(chat, message_id, *mark).await
+            }
             OutboxOp::Session { status } => self.show_status(delivery, *status).await,
         }
     }
@@ -215,16 +211,13 @@ impl SlackClient {
         Ok(answer)
     }
 
-    async fn react(&self, chat: &str, message_id: &str, content: &Outbound) -> Result<Receipt, DeliveryError> {
-        let Outbound::Reaction(mark) = content else {
-            return Err(DeliveryError::Gone(String::from("no reaction")));
-        };
+    async fn react(&self, chat: &str, message_id: &str, mark: Option<ReactionMark>) -> Result<Receipt, DeliveryError> {
         // A slash command is no message: there is nothing to mark.
-        if !is_ts(message_id) {
+        let (Some(mark), true) = (mark, is_ts(message_id)) else {
             return Ok(Receipt::default());
-        }
+        };
         let name = match mark {
-            ReactionMark::Seen => "eyes",
+            ReactionMark::Seen | ReactionMark::Working => "eyes",
             ReactionMark::Done => "white_check_mark",
             ReactionMark::Failed => "x",
         };
@@ -239,11 +232,11 @@ impl SlackClient {
         }
     }
 
-    async fn unreact(&self, chat: &str, message_id: &str, name: &str) -> Result<Receipt, DeliveryError> {
+    async fn unreact(&self, chat: &str, message_id: &str, name: &str) -> Result<(), DeliveryError> {
         let body = json!({"channel": chat, "timestamp": message_id, "name": name});
         match self.paced(Method::Unreact, chat, &body, BatchSizes::MAX_WAIT).await {
             Err(refused) if refused.code != "no_reaction" => Err(refused.error),
-            _ => Ok(Receipt::default()),
+            _ => Ok(()),
         }
     }
 
@@ -319,14 +312,16 @@ impl SlackClient {
 
     /// `text` and `blocks` of a message.
     fn compose(&self, content: &Outbound, delivery: &Delivery, set: BlockSet) -> Result<SlackMessage, DeliveryError> {
-        let message = if delivery.plain {
+        let mut message = if delivery.plain {
             let text = fallback(&self.templates, delivery.locale, content);
             let blocks = Vec::new();
-            (!text.is_empty()).then_some(SlackMessage { text, blocks })
+            if text.is_empty() {
+                return Err(DeliveryError::Gone(String::from("nothing to say")));
+            }
+            SlackMessage { text, blocks }
         } else {
             slack_message(&self.templates, delivery.locale, content, set)
         };
-        let mut message = message.ok_or_else(|| DeliveryError::Gone(String::from("nothing to say")))?;
         if let Some(about) = self.about(delivery) {
             message.head(&about);
         }

@@ -26,8 +26,7 @@ impl<'a> Audience<'a> {
             | Outbound::Answer(_)
             | Outbound::Notice(_)
             | Outbound::Text { .. }
-            | Outbound::File(_)
-            | Outbound::Reaction(_) => None,
+            | Outbound::File(_) => None,
         }
     }
 
@@ -148,6 +147,6 @@ pub(in crate::channels) fn requester(content: &Outbound) -> Option<&str> {
         Outbound::PlanCard(_) | Outbound::ApprovalCard(_) | Outbound::BudgetCard(_) => Audience::of(content)
             .filter(|whom| whom.listed().is_none())
             .and_then(|whom| whom.by_name().or_else(|| whom.anyone().then_some(whom.requester))),
-        Outbound::Progress(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) | Outbound::Reaction(_) => None,
+        Outbound::Progress(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) => None,
     }
 }

@@ -48,8 +48,7 @@ pub(super) fn review(record: &GateRecord, approvers: &Approvers, calls: &[Action
         | Outbound::Answer(_)
         | Outbound::Notice(_)
         | Outbound::Text { .. }
-        | Outbound::File(_)
-        | Outbound::Reaction(_) => ("", None, &[]),
+        | Outbound::File(_) => ("", None, &[]),
     };
     json!({
         "id": gate.id,

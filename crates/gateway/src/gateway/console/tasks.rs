@@ -157,12 +157,7 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
             .map(|action| action.tool.as_str())
             .collect::<Vec<_>>()
             .join(", "),
-        Outbound::Progress(_)
-        | Outbound::Answer(_)
-        | Outbound::Notice(_)
-        | Outbound::Text { .. }
-        | Outbound::File(_)
-        | Outbound::Reaction(_) => String::new(),
+        Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) => String::new(),
     };
     let may_decide = gate.kind == GateKind::ToolApproval && card.gate().is_some();
     let danger = matches!(&gate.card, Outbound::ApprovalCard(card)

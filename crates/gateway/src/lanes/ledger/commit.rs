@@ -249,26 +249,12 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, t
     }
     settle_rows(tx, lease, row, before).await?;
     end_review(tx, turn).await?;
-    if let Some(message_id) = row.request_message.clone() {
-        let mark = if state.status == TurnStatus::Completed {
-            ReactionMark::Done
-        } else {
-            ReactionMark::Failed
-        };
-        let key = outbox_key(&["mark", row.id.as_str()]);
-        let end = NewOutbox {
-            queue: format!("mark:{}", row.id),
-            op: OutboxOp::React {
-                message_id,
-                content: Outbound::Reaction(mark),
-                undoes: None,
-                working: false,
-            },
-            ..post(row, key, None, Outbound::Reaction(mark))
-        };
-        tx.mark_ended(row.inbox_id, &end).await?;
-    }
-    Ok(())
+    let mark = if state.status == TurnStatus::Completed {
+        ReactionMark::Done
+    } else {
+        ReactionMark::Failed
+    };
+    tx.mark_turn(row, Some(mark)).await
 }
 
 /// The card of the last review, if it was not approved, says how the turn ended, where its decision does not say it: no plan came after the

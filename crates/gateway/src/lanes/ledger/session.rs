@@ -1,6 +1,6 @@
 //! How the tasks of a thread stand, told where the platform shows it beside their messages.
 
-use countersign_agent::domain::{SessionStatus, TurnStatus};
+use countersign_agent::domain::{ReactionMark, SessionStatus, TurnStatus};
 
 use crate::store::{NewOutbox, OutboxOp, StoreError, TurnRow, Tx, outbox_key};
 
@@ -11,9 +11,10 @@ pub(super) async fn tell_session(tx: &mut Tx, row: &mut TurnRow, before: TurnSta
     if status == SessionStatus::of(before) {
         return Ok(());
     }
-    // Its end is told by the mark of the end.
+    // Its end has a mark of its own.
     if row.conversation.channel.shows_typing() && status != Some(SessionStatus::Active) {
-        tx.mark_working(row, status == Some(SessionStatus::Processing)).await?;
+        let works = status == Some(SessionStatus::Processing);
+        tx.mark_turn(row, works.then_some(ReactionMark::Working)).await?;
     }
     if !row.conversation.channel.has_sessions() {
         return Ok(());

@@ -64,8 +64,7 @@ impl Change {
             | Outbound::Answer(_)
             | Outbound::Notice(_)
             | Outbound::Text { .. }
-            | Outbound::File(_)
-            | Outbound::Reaction(_) => (String::new(), String::new()),
+            | Outbound::File(_) => (String::new(), String::new()),
         };
         Ok(Self::Put {
             lane: gate.lane_id.clone(),

@@ -71,7 +71,7 @@ impl Read {
             };
             let place: Conversation = row.json("conversation")?;
             let id = row.int("id")?;
-            let (OutboxOp::Post { content, .. } | OutboxOp::Patch { content, .. } | OutboxOp::React { content, .. }) = shown else {
+            let (OutboxOp::Post { content, .. } | OutboxOp::Patch { content, .. }) = shown else {
                 continue;
             };
             entries.push((

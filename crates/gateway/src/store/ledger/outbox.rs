@@ -21,7 +21,8 @@ pub(super) const GIVE_UP_MS: i64 = 10 * 60 * 1000;
 pub struct NewOutbox {
     /// Idempotency key; a second row with the same key is dropped.
     pub key: String,
-    /// FIFO among rows of the same queue (turn id or inbox id); repaints are FIFO among those of their card instead.
+    /// FIFO among rows of the same queue (turn id or inbox id). Repaints are FIFO among those of their card instead. Marks of one queue are
+    /// states of one request: the newest counts.
     pub queue: String,
     /// The gate whose TTL starts when this is delivered.
     pub gate_id: Option<GateId>,
@@ -40,7 +41,7 @@ pub struct OutboxRow {
     pub id: i64,
     /// As enqueued.
     pub new: NewOutbox,
-    /// For patches and ends of marks: the platform's id of the target, once known.
+    /// The platform's id of what it changes, once known: a patch the message of the card, a mark the mark before it.
     pub target_message: Option<String>,
     /// Tries so far, those of unknown outcome included.
     pub tries: i64,
@@ -86,19 +87,19 @@ impl Read {
 }
 
 impl Tx {
-    /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target; a patch of a post
-    /// that is not there or was given up is given up at once. So is a mark's end without the mark.
+    /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target, a mark those of the same request. A patch
+    /// of a post that is not there or was given up is given up at once.
     pub async fn enqueue(&mut self, new: &NewOutbox) -> Result<()> {
         let now = self.now();
         let (op, target) = match &new.op {
             OutboxOp::Post { .. } => ("post", None),
             OutboxOp::Patch { target, .. } => ("patch", Some(target.as_str())),
-            OutboxOp::React { undoes, .. } => ("react", undoes.as_deref()),
+            OutboxOp::React { .. } => ("react", Some(new.queue.as_str())),
             // Rationed like a mark.
             OutboxOp::Session { .. } => ("react", None),
         };
-        let state = match target {
-            Some(target) if !self.can_be_patched(target).await? => "failed",
+        let state = match &new.op {
+            OutboxOp::Patch { target, .. } if !self.can_be_patched(target).await? => "failed",
             _ => "waiting",
         };
         if !self.insert(new, op, target, state).await? || state == "failed" {
@@ -106,9 +107,16 @@ impl Tx {
         }
         if let Some(target) = target {
             // One that is on its way stays: the new one queues behind it, else the old state could land last. Of those that wait the
-            // new one takes the place in line: a card that changes often would never come to its turn.
-            let replaced = self.all("UPDATE outbox SET state = 'superseded' WHERE target = $1 AND state = 'waiting' AND (held_until <= $2 OR owner = '') AND key <> $3
-                 RETURNING ready_at", args![target, now, &new.key]).await?;
+            // new one takes the place in line: a card that changes often would never come to its turn. A mark that may have arrived stays:
+            // what the platform shows must be known before the next one.
+            let replaced = self
+                .all(
+                    "UPDATE outbox SET state = 'superseded' WHERE target = $1 AND state = 'waiting' AND key <> $3
+                   AND (owner = '' AND uncertain = 0 OR op = 'patch' AND (held_until <= $2 OR owner = ''))
+                 RETURNING ready_at",
+                    args![target, now, &new.key],
+                )
+                .await?;
             for row in &replaced {
                 self.run(
                     "UPDATE outbox SET ready_at = $1 WHERE key = $2 AND ready_at > $1",
@@ -191,8 +199,8 @@ impl Tx {
         };
         self.effects.outbox = true;
         let row = read_row(&row)?;
-        if matches!(row.new.op, OutboxOp::React { undoes: None, .. }) {
-            // By this the mark can be taken away again.
+        if matches!(row.new.op, OutboxOp::React { .. }) {
+            // By this the next mark takes its place.
             self.run(
                 "UPDATE outbox SET platform_id = $1 WHERE id = $2",
                 args![message_id.map(keys::without_nul), id],
@@ -262,7 +270,7 @@ impl Tx {
         self.drop_late_copy(row).await
     }
 
-    /// Given up. Patches of a post that never came are given up with it, as is the end of a mark, and a gate whose card it was cannot be answered.
+    /// Given up. Patches of a post that never came are given up with it, and a gate whose card it was cannot be answered.
     /// Nothing when the row is in other hands by now.
     pub async fn outbox_failed(&mut self, row: &OutboxRow, error: &str) -> Result<()> {
         let Some(row) = self

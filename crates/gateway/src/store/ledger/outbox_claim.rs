@@ -40,16 +40,16 @@ pub enum LineKind {
     Marks,
 }
 
-/// Whether the row `head` is first in its line: behind no post or mark of its queue and no end of a mark, or, a patch, behind its card's
-/// post and no other patch of the card. A macro, for SQL is put together when it is compiled.
+/// Whether the row `head` is first in its line: behind no post of its queue, or, a patch or a mark, behind no other one of the same target
+/// and behind its card's post. A macro, for SQL is put together when it is compiled.
 macro_rules! heads {
     () => {
         "(head.target IS NOT NULL OR NOT EXISTS (SELECT 1 FROM outbox AS ahead
-            WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND (ahead.target IS NULL OR ahead.op = 'react') AND ahead.id < head.id))
+            WHERE ahead.queue = head.queue AND ahead.state = 'waiting' AND ahead.target IS NULL AND ahead.id < head.id))
          AND (head.target IS NULL
            OR NOT EXISTS (SELECT 1 FROM outbox AS ahead
              WHERE ahead.target = head.target AND ahead.state = 'waiting' AND ahead.id < head.id)
-           AND EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = head.target AND post.state = 'sent'))"
+           AND NOT EXISTS (SELECT 1 FROM outbox AS post WHERE post.key = head.target AND post.state = 'waiting'))"
     };
 }
 pub(super) use heads;
@@ -132,23 +132,21 @@ impl Tx {
         Ok(claimed)
     }
 
-    /// A claimed row, with the message that it changes.
+    /// A claimed row, with the message that it changes, or the mark in whose place it comes.
     async fn with_target(&mut self, row: &Row) -> Result<OutboxRow> {
         let mut row = read_row(row)?;
-        let target = match &row.new.op {
-            OutboxOp::Patch { target, .. } => Some(target),
-            OutboxOp::React { undoes, .. } => undoes.as_ref(),
+        let known = match &row.new.op {
+            OutboxOp::Patch { target, .. } => {
+                self.maybe("SELECT platform_id, conversation FROM outbox WHERE key = $1", args![target])
+                    .await?
+            }
+            OutboxOp::React { .. } => self.shown_mark(&mut row.new).await?,
             OutboxOp::Post { .. } | OutboxOp::Session { .. } => None,
         };
-        if let Some(target) = target {
-            let post = self
-                .maybe("SELECT platform_id, conversation FROM outbox WHERE key = $1", args![target])
-                .await?;
-            if let Some(post) = post {
-                row.target_message = post.get::<Option<String>>("platform_id")?;
-                // The chat of a direct message is known since it was posted.
-                row.new.conversation = post.json("conversation")?;
-            }
+        if let Some(known) = known {
+            row.target_message = known.get::<Option<String>>("platform_id")?;
+            // The chat of a direct message is known since it was posted.
+            row.new.conversation = known.json("conversation")?;
         }
         Ok(row)
     }

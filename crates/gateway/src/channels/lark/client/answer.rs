@@ -70,6 +70,11 @@ impl LarkFailure {
         [230_011, 230_110, 231_003, 230_019, 230_050, 99_992_354].contains(&self.code)
     }
 
+    /// The message has no such mark of ours.
+    pub(super) fn mark_gone(&self) -> bool {
+        [231_007, 231_010, 231_011].contains(&self.code)
+    }
+
     /// On a reply: this chat or message takes no thread replies.
     pub(super) fn thread_impossible(&self) -> bool {
         [230_071, 230_072].contains(&self.code)

@@ -105,9 +105,7 @@ pub fn home_view(templates: &Templates, locale: Locale, page: &HomePage<'_>) -> 
 
 /// The card as its chat shows it, below a line that says where that is. Ids of blocks must differ within a view.
 fn card_blocks(templates: &Templates, locale: Locale, at: usize, card: &HomeCard<'_>) -> Vec<Value> {
-    let Some(drawn) = slack_message(templates, card.locale, card.card, BlockSet::Home) else {
-        return Vec::new();
-    };
+    let drawn = slack_message(templates, card.locale, card.card, BlockSet::Home);
     let word = |key: &str| templates.say(locale, key, json!({}));
     let from = vec![
         parts::bold(&word("home.from")),
