@@ -61,7 +61,7 @@ pub use gathered::{ChatContext, ChatMessage, EarlierTask, FileOutcome, FileProbl
 pub use ids::{ActionId, ChannelKind, Conversation, GateId, Ids, LaneId, TurnId, console_person, digest128};
 pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, InboundBody, InboundMessage, Mention, Reaction, Thumb};
 pub use message::{Message, Role, ToolCall};
-pub use notice::{AwayProblem, Barrier, Notice, StandingLine};
+pub use notice::{AwayProblem, Barrier, Hole, Notice, NoticeTone, StandingLine};
 pub use outbound::{
     ActionView, Answer, ApprovalCard, BudgetCard, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
     QuestionCard, ReactionMark, SessionStatus, StepView,

@@ -36,7 +36,7 @@ pub use slack::{
     form_errors, home_view, revise_form, slack_message,
 };
 pub use socket::{Dialer, Ending, NotOpened, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived, is_this_machine};
-pub use wording::{notice_people, notice_text, undone_words};
+pub use wording::{notice_text, undone_words, with_names};
 
 /// One thing to carry to a chat.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ impl Outbound {
             Self::ApprovalCard(card) => card.approvers = approvers,
             Self::BudgetCard(card) => card.approvers = approvers,
             // A question is answered by its requester, not by the approvers.
-            Self::QuestionCard(_) | Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) => (),
+            _ => (),
         }
     }
 
@@ -22,7 +22,7 @@ impl Outbound {
             Self::ApprovalCard(card) => card.deciders().people,
             Self::QuestionCard(card) => vec![&card.requester],
             Self::BudgetCard(card) => card.approvers.deciders(&card.requester).people,
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -34,7 +34,7 @@ impl Outbound {
             Self::ApprovalCard(card) => &card.away,
             Self::QuestionCard(card) => &card.away,
             Self::BudgetCard(card) => &card.away,
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) => &[],
+            _ => &[],
         }
     }
 
@@ -45,7 +45,7 @@ impl Outbound {
             Self::ApprovalCard(card) => card.away = absences,
             Self::QuestionCard(card) => card.away = absences,
             Self::BudgetCard(card) => card.away = absences,
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) => (),
+            _ => (),
         }
     }
 }

@@ -127,13 +127,7 @@ impl Outbound {
         match self {
             Self::PlanCard(card) => plan_fits(&card.goal, &card.steps, &card.grants).is_err(),
             Self::Progress(view) => plan_fits(&view.goal, &view.steps, &[]).is_err(),
-            Self::ApprovalCard(_)
-            | Self::QuestionCard(_)
-            | Self::BudgetCard(_)
-            | Self::Answer(_)
-            | Self::Notice(_)
-            | Self::Text { .. }
-            | Self::File(_) => false,
+            _ => false,
         }
     }
 }

@@ -200,23 +200,7 @@ impl Event {
             Self::ToolPlanned { .. } | Self::ToolStarted { .. } | Self::ActionProposed { .. } => Some(Phase::Act),
             Self::ToolFinished { .. } => Some(Phase::Obs),
             Self::AssistantText { .. } | Self::Reflected { .. } => Some(Phase::Reflect),
-            Self::TurnStarted {}
-            | Self::TurnCompleted { .. }
-            | Self::TurnFailed { .. }
-            | Self::TurnCancelled { .. }
-            | Self::PlanContinuation { .. }
-            | Self::ContinuationProgress { .. }
-            | Self::Attachment { .. }
-            | Self::ActionStatus { .. }
-            | Self::TurnPaused { .. }
-            | Self::Decision { .. }
-            | Self::Reminded { .. }
-            | Self::Escalated { .. }
-            | Self::Delegated { .. }
-            | Self::TurnResumed { .. }
-            | Self::ModelAway { .. }
-            | Self::ModelBack {}
-            | Self::Feedback { .. } => None,
+            _ => None,
         }
     }
 }

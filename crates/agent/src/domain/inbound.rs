@@ -75,7 +75,7 @@ impl InboundBody {
         match self {
             Self::Message(message) => message.message_id.as_deref(),
             Self::Again { message_id, .. } | Self::TryAgain { message_id, .. } => message_id.as_deref(),
-            Self::Click(_) | Self::Recalled { .. } | Self::Edited { .. } | Self::Reaction(_) | Self::Joined | Self::Left => None,
+            _ => None,
         }
     }
 

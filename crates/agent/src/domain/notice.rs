@@ -1,8 +1,12 @@
 //! Short words of ours to a chat. The wording lives in `templates/text/*.yaml` under the serde tag.
 
+mod shown;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Deciders, DecisionKind, FileProblem, GateKind, StepStatus};
+
+pub use shown::{Hole, NoticeTone};
 
 /// The rule of the settings that bars a person from deciding in a chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

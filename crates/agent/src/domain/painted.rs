@@ -31,7 +31,7 @@ impl Outbound {
                     view.output = row.result.as_ref().map(|result| first_lines(&result.text));
                 }
             }
-            Self::Progress(_) | Self::Answer(_) | Self::Notice(_) | Self::Text { .. } | Self::File(_) => (),
+            _ => (),
         }
         card
     }
@@ -49,13 +49,7 @@ impl Outbound {
                 }
                 (&mut approval.copy, &mut approval.group)
             }
-            Self::QuestionCard(_)
-            | Self::BudgetCard(_)
-            | Self::Progress(_)
-            | Self::Answer(_)
-            | Self::Notice(_)
-            | Self::Text { .. }
-            | Self::File(_) => return None,
+            _ => return None,
         };
         *copy = Some(Box::new(CardCopy {
             person: person.to_owned(),
@@ -73,13 +67,7 @@ impl Outbound {
         let (gate, copy) = match self {
             Self::PlanCard(plan) => (plan.review_id.as_ref()?, plan.copy.as_ref()?),
             Self::ApprovalCard(approval) => (&approval.gate_id, approval.copy.as_ref()?),
-            Self::QuestionCard(_)
-            | Self::BudgetCard(_)
-            | Self::Progress(_)
-            | Self::Answer(_)
-            | Self::Notice(_)
-            | Self::Text { .. }
-            | Self::File(_) => return None,
+            _ => return None,
         };
         Some((gate, &copy.person))
     }

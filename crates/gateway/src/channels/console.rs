@@ -95,13 +95,8 @@ pub fn message_kind(content: &Outbound) -> &'static str {
 /// `card` of a message in `GET /api/v1/messages`: the typed view, for everything that is more than text.
 pub fn card_json(content: &Outbound) -> Option<Value> {
     match content {
-        Outbound::PlanCard(_)
-        | Outbound::ApprovalCard(_)
-        | Outbound::QuestionCard(_)
-        | Outbound::BudgetCard(_)
-        | Outbound::Progress(_)
-        | Outbound::Answer(_) => serde_json::to_value(content).ok(),
         Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) => None,
+        _ => serde_json::to_value(content).ok(),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::card::{Call, Caps, Card, CardLine, CardWords, Exhibit, Head, Part, Span, Surface, Tone};
-use super::wording::{clock_time, inert_notice, notice_people, notice_text, one_line, requester};
+use super::wording::{clock_time, notice_text, notice_words, one_line, requester, with_names};
 use countersign_agent::domain::{ChannelKind, Locale, Outbound};
 use countersign_agent::template::Templates;
 
@@ -53,16 +53,15 @@ pub(super) struct ChatText {
 impl ChatText {
     pub(super) fn of(templates: &Templates, locale: Locale, content: &Outbound, markup: &TextMarkup<'_>) -> Self {
         let name = |id: &str| (markup.mention)(id).unwrap_or_else(|| (markup.escape)(&one_line(id, 128)));
-        // Such a notice holds ids, words of ours and text that is inert.
         let person = |id: &str| match ChannelKind::Lark.is_group(id) {
             true => templates.say(locale, "foot.department", json!({"id": name(id)})),
             false => name(id),
         };
         if let Outbound::Notice(notice) = content
-            && let Some(named) = notice_people(&inert_notice(notice.clone(), &markup.escape), &person)
+            && let Some(named) = with_names(notice, &person)
         {
             return Self {
-                before: (markup.words)(&notice_text(templates, locale, &named)),
+                before: (markup.words)(&notice_words(templates, locale, named, &markup.escape)),
                 body: String::new(),
             };
         }

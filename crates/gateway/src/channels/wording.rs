@@ -5,8 +5,8 @@ mod audience;
 use serde_json::{Value, json};
 
 use countersign_agent::domain::{
-    Answer, ApprovalCard, Approver, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Limit, Locale, Millis, Notice,
-    PlanCard, PlanEnd, PlanWords, StandingLine, StepStatus, StepView, TurnReason, UndoneCount,
+    Answer, ApprovalCard, Approver, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Hole, Limit, Locale, Millis, Notice,
+    PlanCard, PlanEnd, PlanWords, StepStatus, StepView, TurnReason, UndoneCount,
 };
 use countersign_agent::template::Templates;
 
@@ -16,134 +16,47 @@ pub(super) use countersign_agent::domain::one_line;
 /// The wording of a notice. Foreign text in it (goals, ids) stands as it is: a caller that puts the result into
 /// a platform's markup escapes it first.
 pub fn notice_text(templates: &Templates, locale: Locale, notice: &Notice) -> String {
-    let mut values = serde_json::to_value(notice).unwrap_or_default();
-    match notice {
-        Notice::AlreadyDecided { at, .. } | Notice::AskedBefore { at, .. } => values["at"] = json!(readable_time(at)),
-        Notice::Reminder { until, .. } | Notice::Away { until, .. } | Notice::ModelAway { until } => {
-            values["until"] = json!(readable_time(until));
+    notice_words(templates, locale, notice.clone(), &str::to_owned)
+}
+
+/// [`notice_text`] with foreign text as `escape` gives it. People stand as they are.
+pub(super) fn notice_words(templates: &Templates, locale: Locale, mut notice: Notice, escape: &dyn Fn(&str) -> String) -> String {
+    for hole in notice.holes() {
+        match hole {
+            Hole::Person(_) => {}
+            Hole::Foreign(text, most) => *text = escape(&one_line(text, most)),
+            Hole::Time(at) => *at = readable_time(at),
         }
-        Notice::Status { goal, steps, .. } => {
-            values["goal"] = json!(goal.as_deref().map(|goal| one_line(goal, 200)));
-            values["steps"] = steps
-                .iter()
-                .map(|(content, status)| json!({"mark": step_mark(*status), "content": one_line(content, 200)}))
-                .collect();
+    }
+    let mut values = serde_json::to_value(&notice).unwrap_or_default();
+    match &notice {
+        Notice::Status { steps, .. } => {
+            let line = |(content, status): &(String, StepStatus)| json!({"mark": step_mark(*status), "content": content});
+            values["steps"] = steps.iter().map(line).collect();
         }
-        Notice::Expired { goal, .. } | Notice::ReviewExpired { goal, .. } => values["goal"] = json!(one_line(goal, 200)),
-        Notice::WhichOne { goals } => values["goals"] = lines(goals),
-        Notice::Stopped { goal, done, next } => {
-            // Our sentence ends it.
-            values["goal"] = json!(one_line(goal, 200).trim_end_matches(['.', '。', ' ']));
-            values["done"] = lines(done);
-            values["next"] = json!(next.as_deref().map(|next| one_line(next, 200)));
-        }
-        Notice::HookFailed { done } => values["done"] = lines(done),
-        Notice::AllowedHere { until, .. } => values["until"] = json!(readable_time(until)),
-        Notice::StandingGrants { grants, .. } => {
-            let line = |grant: &StandingLine| {
-                json!({
-                    "number": grant.number, "call": one_line(&grant.call, usize::MAX), "by": grant.by,
-                    "until": readable_time(&grant.until), "used": grant.used,
-                })
-            };
-            values["grants"] = grants.iter().map(line).collect();
-        }
+        // Our sentence ends it.
+        Notice::Stopped { goal, .. } => values["goal"] = json!(goal.trim_end_matches(['.', '。', ' '])),
         Notice::FilesNotTaken { files } => {
-            let line = |(name, problem): &(String, FileProblem)| json!({"name": one_line(name, 80), "why": problem});
+            let line = |(name, problem): &(String, FileProblem)| json!({"name": name, "why": problem});
             values["files"] = files.iter().map(line).collect();
         }
-        Notice::NoSuchGrant { number } => values["number"] = json!(one_line(number, 16)),
-        Notice::StandingRevoked { tool, .. } => values["tool"] = json!(one_line(tool, 64)),
-        // The rest has numbers and ids only.
         _ => {}
     }
     templates.say(locale, &format!("notice.{}", notice.key()), values)
 }
 
-/// A notice whose foreign text is `inert`, where it has people in it as well.
-pub(super) fn inert_notice(mut notice: Notice, inert: &dyn Fn(&str) -> String) -> Notice {
-    match &mut notice {
-        Notice::StandingGrants { grants, .. } => {
-            for grant in grants {
-                grant.call = inert(&one_line(&grant.call, usize::MAX));
-            }
+/// `notice` with each person and group as `name` gives it. `None` means that it has none.
+pub fn with_names(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
+    let (mut notice, mut any) = (notice.clone(), false);
+    for hole in notice.holes() {
+        if let Hole::Person(ids) = hole
+            && !ids.is_empty()
+        {
+            *ids = ids.split(',').map(|id| name(id.trim())).collect::<Vec<_>>().join(", ");
+            any = true;
         }
-        Notice::FilesNotTaken { files } => {
-            for (name, _) in files {
-                *name = inert(&one_line(name, 80));
-            }
-        }
-        _ => {}
     }
-    notice
-}
-
-/// A notice that holds ids, and no foreign text but what is inert already, with each id as `name` gives it. `None` means it is another one.
-pub fn notice_people(notice: &Notice, name: &dyn Fn(&str) -> String) -> Option<Notice> {
-    let each = |ids: &str| ids.split(',').map(|id| name(id.trim())).collect::<Vec<_>>().join(", ");
-    match notice {
-        Notice::AlreadyDecided {
-            kind,
-            by: Some(ids),
-            through_api,
-            in_place_of,
-            at,
-        } => Some(Notice::AlreadyDecided {
-            kind: *kind,
-            by: Some(each(ids)),
-            through_api: *through_api,
-            in_place_of: in_place_of.as_deref().map(name),
-            at: at.clone(),
-        }),
-        Notice::DecidedInPlace { kind, person } => Some(Notice::DecidedInPlace {
-            kind: *kind,
-            person: name(person),
-        }),
-        Notice::Away { deputy, until, changed } => Some(Notice::Away {
-            deputy: name(deputy),
-            until: until.clone(),
-            changed: *changed,
-        }),
-        Notice::Back { deputy } => Some(Notice::Back { deputy: name(deputy) }),
-        Notice::AskedBefore { by, through_api, at } => Some(Notice::AskedBefore {
-            by: name(by),
-            through_api: *through_api,
-            at: at.clone(),
-        }),
-        Notice::NotEntitled { requester } if !requester.is_empty() => Some(Notice::NotEntitled {
-            requester: each(requester),
-        }),
-        Notice::GroupUnknown { groups } => Some(Notice::GroupUnknown {
-            groups: groups.iter().map(|id| name(id)).collect(),
-        }),
-        Notice::StandingGrants { grants, more, off } => Some(Notice::StandingGrants {
-            grants: grants
-                .iter()
-                .map(|grant| StandingLine {
-                    by: name(&grant.by),
-                    ..grant.clone()
-                })
-                .collect(),
-            more: *more,
-            off: *off,
-        }),
-        Notice::Reminder { people, .. } => {
-            let mut named = notice.clone();
-            if let Notice::Reminder { people: names, .. } = &mut named {
-                *names = people.iter().map(|id| name(id)).collect();
-            }
-            Some(named)
-        }
-        Notice::Escalated { gate, people } => Some(Notice::Escalated {
-            gate: *gate,
-            people: people.iter().map(|id| name(id)).collect(),
-        }),
-        _ => None,
-    }
-}
-
-fn lines(texts: &[String]) -> Value {
-    texts.iter().map(|text| Value::String(one_line(text, 200))).collect()
+    any.then_some(notice)
 }
 
 /// Why a turn ended, in a sentence; empty after an ordinary answer. A known problem says more than its class.

@@ -72,7 +72,7 @@ pub(super) fn goal(card: &Outbound) -> String {
         Outbound::ApprovalCard(card) => card.actions.first().map_or("", |action| action.justification.as_str()),
         Outbound::QuestionCard(card) => card.question.as_str(),
         Outbound::BudgetCard(card) => card.summary.as_str(),
-        Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) => "",
+        _ => "",
     };
     brief(text)
 }

@@ -64,12 +64,7 @@ impl Runner {
                     let turns = (turn, &turn.next_try());
                     self.take_up(&mut tx, lease, &task, turns, reducer::go_on).await?
                 }
-                InboundBody::Click(_)
-                | InboundBody::Recalled { .. }
-                | InboundBody::Edited { .. }
-                | InboundBody::Reaction(_)
-                | InboundBody::Joined
-                | InboundBody::Left => return Err(StoreError::Corrupt(format!("inbox row {} is no task", task.id)).into()),
+                _ => return Err(StoreError::Corrupt(format!("inbox row {} is no task", task.id)).into()),
             };
             let Some((row, turn)) = begun else {
                 warn!(inbox = task.id, "the turn that was to be taken up is gone");

@@ -6,7 +6,7 @@ use super::markdown;
 use super::shown::Shown;
 use super::view::{AlwaysView, AskView, BoxView, CallAskView, CallLine, CardPage, FieldView, KeepView, PageBlock, StepLine, SureView};
 use crate::channels::card::{self, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Surface, Tone};
-use crate::channels::wording::{clock_time, notice_people, notice_text};
+use crate::channels::wording::{clock_time, notice_text, with_names};
 use countersign_agent::domain::{ActionStatus, ActionView, Locale, Outbound, StepStatus, StepView, visible};
 use countersign_agent::template::Templates;
 
@@ -15,7 +15,7 @@ pub fn card_page(templates: &Templates, locale: Locale, name: &dyn Fn(&str) -> S
     if let Outbound::Notice(notice) = content {
         return Some(CardPage {
             shape: "notice",
-            text: notice_text(templates, locale, notice_people(notice, name).as_ref().unwrap_or(notice)),
+            text: notice_text(templates, locale, with_names(notice, name).as_ref().unwrap_or(notice)),
             ..CardPage::default()
         });
     }

@@ -12,7 +12,7 @@ use crate::channels::card::{
     self, Answer, Ask, Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, FeedbackButtons, Head, Part, Span, Steps, Surface, Tone,
 };
 use crate::channels::wording::{clip, notice_text, one_line};
-use countersign_agent::domain::{ActionStatus, EffectClass, Locale, Notice, Outbound};
+use countersign_agent::domain::{ActionStatus, EffectClass, Locale, Notice, NoticeTone, Outbound};
 use countersign_agent::template::Templates;
 use parts::markdown;
 
@@ -45,93 +45,19 @@ pub fn card(templates: &Templates, locale: Locale, content: &Outbound) -> Option
 /// The body of the HTTP answer to `card.action.trigger`: `notice` as toast, `shown` as the card that replaces the
 /// clicked one (`data` is an object here, not a string).
 pub fn click_response(templates: &Templates, locale: Locale, notice: &Notice, shown: Option<&Outbound>) -> Value {
+    let color = match notice.tone() {
+        NoticeTone::Good => "success",
+        NoticeTone::Ended | NoticeTone::Neutral => "info",
+        NoticeTone::Warning => "warning",
+        NoticeTone::Error => "error",
+    };
     let mut body = json!({
-        "toast": {"type": toast_color(notice), "content": clip(&notice_text(templates, locale, notice), 300)},
+        "toast": {"type": color, "content": clip(&notice_text(templates, locale, notice), 300)},
     });
     if let Some(data) = shown.and_then(|shown| card(templates, locale, shown)) {
         body["card"] = json!({"type": "raw", "data": data});
     }
     body
-}
-
-/// The color of a toast: done as asked, told something, refused, not known.
-fn toast_color(notice: &Notice) -> &'static str {
-    match notice {
-        Notice::Approved {}
-        | Notice::DecidedInPlace { .. }
-        | Notice::Away { .. }
-        | Notice::Back { .. }
-        | Notice::Revised {}
-        | Notice::Answered {}
-        | Notice::FeedbackNoted {}
-        | Notice::VoteRecorded { .. }
-        | Notice::AskingAgain { .. }
-        | Notice::TryingAgain { .. }
-        | Notice::AllowedHere { .. }
-        | Notice::StandingRevoked { .. }
-        | Notice::Done {} => "success",
-        Notice::AlreadyDecided { .. }
-        | Notice::NotEntitled { .. }
-        | Notice::OwnTask {}
-        | Notice::NobodyMay {}
-        | Notice::AwayRefused { .. }
-        | Notice::GroupUnknown { .. }
-        | Notice::NotServed { .. }
-        | Notice::Expired { .. }
-        | Notice::AskedBefore { .. }
-        | Notice::TooOldToAsk {}
-        | Notice::TriedBefore {}
-        | Notice::TooOldToTry {}
-        | Notice::NoReviews {}
-        | Notice::ReviewExpired { .. }
-        | Notice::Superseded {}
-        | Notice::WordsFirst {}
-        | Notice::FewWords {}
-        | Notice::WhichOne { .. }
-        | Notice::QueueFull { .. }
-        | Notice::NotShownWhole {}
-        | Notice::OnceOnly {}
-        | Notice::StandingFull { .. }
-        | Notice::NoSuchGrant { .. }
-        | Notice::MayNotRevoke {}
-        | Notice::EmptyFeedback {}
-        | Notice::AllStepsKept {}
-        | Notice::NoStepsKept {}
-        | Notice::TooLong { .. }
-        | Notice::NotText {}
-        | Notice::FilesNotTaken { .. }
-        | Notice::TooManyRounds {}
-        | Notice::BudgetExhausted {} => "warning",
-        Notice::UnknownReview {}
-        | Notice::ModelUnreachable {}
-        | Notice::ModelRefused {}
-        | Notice::ModelNonsense {}
-        | Notice::ModelOddEnd { .. }
-        | Notice::CallsAsText {}
-        | Notice::ModelTimeout {}
-        | Notice::ModelTooLong {}
-        | Notice::ModelFiltered {}
-        | Notice::HookFailed { .. }
-        | Notice::Internal { .. } => "error",
-        Notice::Queued { .. }
-        | Notice::Steered {}
-        | Notice::FilesSeen {}
-        | Notice::Reminder { .. }
-        | Notice::Escalated { .. }
-        | Notice::ModelAway { .. }
-        | Notice::Cancelled {}
-        | Notice::Rejected {}
-        | Notice::NothingToStop {}
-        | Notice::NotAway {}
-        | Notice::Stopped { .. }
-        | Notice::Greeting {}
-        | Notice::Welcome {}
-        | Notice::Status { .. }
-        | Notice::Help {}
-        | Notice::StandingGrants { .. }
-        | Notice::CutShort {}
-        | Notice::NothingToSay {} => "info",
-    }
 }
 
 fn encoded(card: &Card<'_>) -> Value {

@@ -21,12 +21,7 @@ impl<'a> Audience<'a> {
             Outbound::PlanCard(card) => Some(Self::plan(card)),
             Outbound::ApprovalCard(card) => Some(Self::calls(card)),
             Outbound::BudgetCard(card) => Some(Self::limit(card)),
-            Outbound::QuestionCard(_)
-            | Outbound::Progress(_)
-            | Outbound::Answer(_)
-            | Outbound::Notice(_)
-            | Outbound::Text { .. }
-            | Outbound::File(_) => None,
+            _ => None,
         }
     }
 
@@ -147,6 +142,6 @@ pub(in crate::channels) fn requester(content: &Outbound) -> Option<&str> {
         Outbound::PlanCard(_) | Outbound::ApprovalCard(_) | Outbound::BudgetCard(_) => Audience::of(content)
             .filter(|whom| whom.listed().is_none())
             .and_then(|whom| whom.by_name().or_else(|| whom.anyone().then_some(whom.requester))),
-        Outbound::Progress(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) => None,
+        _ => None,
     }
 }

@@ -43,12 +43,7 @@ pub(super) fn review(record: &GateRecord, approvers: &Approvers, calls: &[Action
         Outbound::PlanCard(card) => (&card.goal, Some(card.complexity), &card.steps),
         Outbound::QuestionCard(card) => (&card.question, None, &[]),
         Outbound::BudgetCard(card) => (&card.summary, None, &[]),
-        Outbound::ApprovalCard(_)
-        | Outbound::Progress(_)
-        | Outbound::Answer(_)
-        | Outbound::Notice(_)
-        | Outbound::Text { .. }
-        | Outbound::File(_) => ("", None, &[]),
+        _ => ("", None, &[]),
     };
     json!({
         "id": gate.id,

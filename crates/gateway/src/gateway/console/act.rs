@@ -12,7 +12,7 @@ use super::locale::PageLocale;
 use super::outcome::{done, not_entitled, not_entitled_to_call, refused, wants_json};
 use super::page::whole_page;
 use super::scene::{RefusedEdit, Scene};
-use crate::channels::notice_people;
+use crate::channels::with_names;
 use crate::conversation::{ApiDecision, DecideError, row_done};
 use crate::gateway::error::ApiError;
 use crate::gateway::intake::{self, NewMessage};
@@ -251,7 +251,7 @@ async fn ask_again(scene: &Scene, id: &GateId) -> Result<Notice, ApiError> {
         .ask_again(id, speaker(scene, channel), &principal(gateway))
         .await?;
     let name = |id: &str| scene.name(channel, id);
-    Ok(notice_people(&notice, &name).unwrap_or(notice))
+    Ok(with_names(&notice, &name).unwrap_or(notice))
 }
 
 /// In whose name a reader of the page acts in this channel.

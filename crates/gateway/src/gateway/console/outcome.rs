@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::{Approvers, ChannelKind, DecisionKind, Gate, GateKind, Notice, Outbound};
+use countersign_agent::domain::{Approvers, ChannelKind, DecisionKind, Gate, GateKind, Notice, NoticeTone, Outbound};
 use serde_json::json;
 
 use super::page::{Toast, whole_page};
@@ -84,27 +84,16 @@ pub(super) fn wants_json(headers: &HeaderMap) -> bool {
 
 /// The script gets the words alone; a plain form goes back to the page, or sees it with the words when nothing was done.
 pub(super) async fn done(scene: &Scene, headers: &HeaderMap, notice: Option<Notice>) -> Result<Response, ApiError> {
-    let (code, tone) = match &notice {
-        None
-        | Some(
-            Notice::Approved {}
-            | Notice::DecidedInPlace { .. }
-            | Notice::Revised {}
-            | Notice::Answered {}
-            | Notice::Cancelled {}
-            | Notice::Rejected {}
-            | Notice::VoteRecorded { .. }
-            | Notice::AllowedHere { .. }
-            | Notice::AskingAgain { .. }
-            | Notice::TryingAgain { .. },
-        ) => (StatusCode::OK, "good"),
-        Some(Notice::NotEntitled { .. } | Notice::OwnTask {} | Notice::NobodyMay {}) => (StatusCode::FORBIDDEN, "bad"),
-        Some(Notice::GroupUnknown { .. }) => (StatusCode::SERVICE_UNAVAILABLE, "bad"),
-        Some(Notice::UnknownReview {}) => (StatusCode::NOT_FOUND, "bad"),
-        Some(Notice::Expired { .. } | Notice::TooOldToAsk {}) => (StatusCode::GONE, "bad"),
-        Some(Notice::EmptyFeedback {} | Notice::AllStepsKept {} | Notice::NoStepsKept {}) => (StatusCode::UNPROCESSABLE_ENTITY, "bad"),
-        Some(_) => (StatusCode::CONFLICT, "bad"),
+    let code = match &notice {
+        Some(Notice::NotEntitled { .. } | Notice::OwnTask {} | Notice::NobodyMay {}) => StatusCode::FORBIDDEN,
+        Some(Notice::GroupUnknown { .. }) => StatusCode::SERVICE_UNAVAILABLE,
+        Some(Notice::UnknownReview {}) => StatusCode::NOT_FOUND,
+        Some(Notice::Expired { .. } | Notice::TooOldToAsk {}) => StatusCode::GONE,
+        Some(Notice::EmptyFeedback {} | Notice::AllStepsKept {} | Notice::NoStepsKept {}) => StatusCode::UNPROCESSABLE_ENTITY,
+        Some(notice) if !matches!(notice.tone(), NoticeTone::Good | NoticeTone::Ended) => StatusCode::CONFLICT,
+        _ => StatusCode::OK,
     };
+    let tone = if code == StatusCode::OK { "good" } else { "bad" };
     let locale = scene.language.locale;
     let toast = notice.map(|notice| Toast {
         tone,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::scene::{Scene, clock};
 use super::timeline::{Entry, entries};
-use crate::channels::{CardPage, StepLine, SureView, notice_people, step_lines, undone_words};
+use crate::channels::{CardPage, StepLine, SureView, step_lines, undone_words, with_names};
 use crate::conversation::is_open_to_retry;
 use crate::gateway::error::ApiError;
 use crate::store::{EventRow, InboxRow, ListQuery, Read, TurnRow};
@@ -109,7 +109,7 @@ pub(super) async fn open_card(session: &mut Read, scene: &Scene, row: &TurnRow) 
 pub(super) async fn leave_to_others(session: &mut Read, scene: &Scene, gate: &Gate, page: &mut CardPage) -> Result<(), ApiError> {
     let told = scene.gateway.conversations.bystander(session, gate, &scene.people.me.id).await?;
     let name = |id: &str| scene.person(id).name;
-    match told.map(|told| notice_people(&told, &name).unwrap_or(told)) {
+    match told.map(|told| with_names(&told, &name).unwrap_or(told)) {
         Some(Notice::NotEntitled { requester }) => page.without_buttons(&scene.say("console.waits_for", json!({ "people": requester }))),
         // Where nobody may, the card says so.
         Some(_) => page.without_buttons(""),
@@ -157,7 +157,7 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
             .map(|action| action.tool.as_str())
             .collect::<Vec<_>>()
             .join(", "),
-        Outbound::Progress(_) | Outbound::Answer(_) | Outbound::Notice(_) | Outbound::Text { .. } | Outbound::File(_) => String::new(),
+        _ => String::new(),
     };
     let may_decide = gate.kind == GateKind::ToolApproval && card.gate().is_some();
     let danger = matches!(&gate.card, Outbound::ApprovalCard(card)

@@ -1,7 +1,7 @@
 //! Slack's events: a press is answered with nothing, since the card shows what came of it; what it cannot show goes to the
 //! one who pressed as a note.
 
-use countersign_agent::domain::{ChannelKind, ClickTarget, Inbound, InboundBody, Locale, Notice};
+use countersign_agent::domain::{ChannelKind, ClickTarget, Inbound, InboundBody, Locale, Notice, NoticeTone};
 use serde_json::{Value, json};
 
 use super::home::{self, Viewer};
@@ -146,15 +146,10 @@ async fn open_form(gateway: &Gateway, inbound: &Inbound, trigger_id: Option<Stri
 
 /// Done as asked: everybody sees it on the repainted card.
 fn shows_on_card(notice: &Notice) -> bool {
-    matches!(
+    // Of these the card does not say everything.
+    let more = matches!(
         notice,
-        Notice::Approved {}
-            | Notice::DecidedInPlace { .. }
-            | Notice::Revised {}
-            | Notice::Cancelled {}
-            | Notice::Rejected {}
-            | Notice::Answered {}
-            | Notice::VoteRecorded { .. }
-            | Notice::AskingAgain { before: 0 }
-    )
+        Notice::AllowedHere { .. } | Notice::FeedbackNoted {} | Notice::TryingAgain { .. } | Notice::AskingAgain { before: 1.. }
+    );
+    !more && matches!(notice.tone(), NoticeTone::Good | NoticeTone::Ended)
 }

@@ -57,14 +57,7 @@ impl Change {
                 serde_json::to_string(&card.steps).map_err(|error| StoreError::Corrupt(error.to_string()))?,
             ),
             // Other gates are not about a plan.
-            Outbound::ApprovalCard(_)
-            | Outbound::QuestionCard(_)
-            | Outbound::BudgetCard(_)
-            | Outbound::Progress(_)
-            | Outbound::Answer(_)
-            | Outbound::Notice(_)
-            | Outbound::Text { .. }
-            | Outbound::File(_) => (String::new(), String::new()),
+            _ => (String::new(), String::new()),
         };
         Ok(Self::Put {
             lane: gate.lane_id.clone(),
