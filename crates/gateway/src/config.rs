@@ -7,6 +7,7 @@ mod sections;
 mod hint;
 mod kind;
 mod delivery;
+mod tree;
 mod trigger;
 mod problem;
 mod layer;

@@ -9,14 +9,14 @@ use super::key::{Key, Reload};
 use super::live::Live;
 use super::profiles::{self, channel_of, of_channel, of_model};
 use super::table::{ChannelLive, KEYS, Model};
-use super::values::LayeredValues;
+use super::values::Values;
 
 /// Pairs of rules that are warned of.
 const MOST_PAIRS: usize = 20;
 
 /// The keys in force in the chat that somebody writes as `chat`: its channel's, the agent's, the model's and the tools, with those of its profile
 /// in their places.
-pub(super) fn render(layered: LayeredValues<'_>, live: &Live, chat: &str, tools: &[String]) -> String {
+pub(super) fn render(layered: &Values, live: &Live, chat: &str, tools: &[String]) -> String {
     let (channel, chat) = channel_of(chat);
     let profile = live.profiles.of_chat(channel, chat);
     let section = profile.and_then(|profile| layered.at(&format!("profiles.{}", profile.name)));
@@ -81,7 +81,7 @@ fn members(section: &Value) -> Map<String, Value> {
 
 /// A warning for each pattern of a profile or a rule that fits none of `tools` and can fit none of a server of `servers`, and for each rule
 /// that can fit no call of the tools that it names.
-pub(super) fn idle_patterns(layered: LayeredValues<'_>, live: &Live, servers: &[McpServer], tools: &[ToolSpec]) -> Vec<String> {
+pub(super) fn idle_patterns(layered: &Values, live: &Live, servers: &[McpServer], tools: &[ToolSpec]) -> Vec<String> {
     let may_fit = |pattern: &str| {
         servers.iter().any(|server| {
             let prefix = format!("{}__", server.name);

@@ -14,7 +14,7 @@ use super::problem::Report;
 use super::profiles;
 use super::rules::most_people;
 use super::table::ChannelLive;
-use super::values::LayeredValues;
+use super::values::Values;
 
 /// The warning beside each key that lets commands run while the API wants no token.
 const OWN_APPROVAL: &str =
@@ -30,7 +30,7 @@ const TOKEN: usize = 16;
 type Note<'a> = dyn FnMut(&[&str], bool, String) + 'a;
 
 /// Rules between keys. Each is skipped when one of its keys was refused for itself: nothing follows from it.
-pub(super) fn check_rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, report: &mut Report) {
+pub(super) fn check_rules(boot: &Boot, live: &Live, layered: &Values, report: &mut Report) {
     let mut rule = |keys: &[&str], broken: bool, why: String| {
         if broken && !keys.iter().any(|key| report.is_refused(key)) {
             let place = keys.iter().find_map(|key| layered.origin(key)).unwrap_or("default").to_owned();
@@ -49,7 +49,7 @@ pub(super) fn check_rules(boot: &Boot, live: &Live, layered: LayeredValues<'_>, 
     warn(boot, live, layered, report);
 }
 
-fn check_secrets(boot: &Boot, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
+fn check_secrets(boot: &Boot, layered: &Values, rule: &mut Note<'_>) {
     for (channel, secrets) in SECRETS {
         for secret in *secrets {
             check_secret(channel, secret, layered, rule);
@@ -70,7 +70,7 @@ fn check_secrets(boot: &Boot, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
 }
 
 /// What an enabled channel needs is there, and what the gateway reads has its form.
-fn check_secret(channel: &str, secret: &Secret, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
+fn check_secret(channel: &str, secret: &Secret, layered: &Values, rule: &mut Note<'_>) {
     let Secret { key, prefix, advice, .. } = secret;
     let (enabled, delivery) = (format!("{channel}.enabled"), format!("{channel}.delivery"));
     let chosen = EventDelivery::named(layered.text(&delivery));
@@ -282,7 +282,7 @@ fn check_agent(boot: &Boot, rule: &mut Note<'_>) {
     );
 }
 
-fn check_models(live: &Live, layered: LayeredValues<'_>, rule: &mut Note<'_>) {
+fn check_models(live: &Live, layered: &Values, rule: &mut Note<'_>) {
     check_model("model", &live.model, rule);
     for (name, model) in &live.models {
         let section = format!("models.{name}");
@@ -318,7 +318,7 @@ fn check_model(section: &str, model: &ModelLive, rule: &mut Note<'_>) {
 }
 
 /// What is allowed and may surprise.
-fn warn(boot: &Boot, live: &Live, layered: LayeredValues<'_>, report: &mut Report) {
+fn warn(boot: &Boot, live: &Live, layered: &Values, report: &mut Report) {
     let place = |key: &str| layered.origin(key).unwrap_or("default");
     let is_file = boot.stores.database_url.expose_secret().starts_with("sqlite:");
     for (runs, half) in [
@@ -355,7 +355,7 @@ fn warn(boot: &Boot, live: &Live, layered: LayeredValues<'_>, report: &mut Repor
 }
 
 /// Secrets that an enabled channel has and does not read: an admin may believe that they protect it.
-fn warn_of_unused(layered: LayeredValues<'_>, report: &mut Report) {
+fn warn_of_unused(layered: &Values, report: &mut Report) {
     for (channel, secrets) in SECRETS {
         let delivery = format!("{channel}.delivery");
         let chosen = EventDelivery::named(layered.text(&delivery));

@@ -8,14 +8,14 @@ use super::key::{Key, Since};
 use super::kind::Kind;
 use super::layer::default;
 use super::secret::{self, HIDDEN};
-use super::table::KEYS;
-use super::values::LayeredValues;
+use super::table::{KEY_FILE, KEYS};
+use super::values::Values;
 
 /// A line of what is printed: the key's path, its value, and what is said behind it.
 pub(super) type Line = (String, String, String);
 
 /// Every key in the order of the table. What is not a default says behind `#` where it was set.
-pub(super) fn render(layered: LayeredValues<'_>) -> String {
+pub(super) fn render(layered: &Values) -> String {
     render_lines(
         KEYS.iter()
             .map(|key| key_line(key, key.path, layered.at(key.path), layered.origin(key.path))),
@@ -24,7 +24,7 @@ pub(super) fn render(layered: LayeredValues<'_>) -> String {
 
 /// The line of `key` at `path`, whose value was set at `origin`.
 pub(super) fn key_line(key: &Key, path: &str, value: Option<&Value>, origin: Option<&str>) -> Line {
-    let value = value.map_or_else(|| flow(&default(key)), |value| shown(key, value));
+    let value = value.map_or_else(|| flow(key.kind, &[], &default(key)), |value| flow(key.kind, &[], &value.kind));
     let note = match key.since {
         Since::Later => "not in this version",
         Since::Served => origin.unwrap_or_default(),
@@ -61,25 +61,14 @@ fn line(out: &mut String, depth: usize, name: &str, value: &str, note: &str) {
     let _ = writeln!(out, "{:indent$}{name}:{gap}{value}{comment}", "", indent = depth * 2);
 }
 
-fn shown(key: &Key, value: &Value) -> String {
-    match &value.kind {
-        ValueKind::String(text) if key.is_secret() && !text.is_empty() => quoted(HIDDEN),
-        value => match key.kind {
-            Kind::Maps(list) => flow(&(list.hide)(value)),
-            Kind::Sections(sections) => flow(&(sections.hide)(value)),
-            _ => flow(value),
-        },
-    }
-}
-
 /// A text, or texts, as a value.
 pub(super) fn of_text(value: impl Into<ValueKind>) -> String {
-    flow(&value.into())
+    flow(Kind::Text, &[], &value.into())
 }
 
-/// A value in YAML's flow style. Text that could be a URL loses its password.
-fn flow(kind: &ValueKind) -> String {
-    match kind {
+/// The value at `path` below a key of this `kind` in YAML's flow style, `***` for every secret. Text that could be a URL loses its password.
+fn flow(kind: Kind, path: &[&str], value: &ValueKind) -> String {
+    match value {
         ValueKind::Nil => "null".into(),
         ValueKind::Boolean(value) => value.to_string(),
         ValueKind::I64(value) => value.to_string(),
@@ -87,17 +76,22 @@ fn flow(kind: &ValueKind) -> String {
         ValueKind::U64(value) => value.to_string(),
         ValueKind::U128(value) => value.to_string(),
         ValueKind::Float(value) => format!("{value:?}"),
+        ValueKind::String(text) if kind.hides(path, text) => quoted(HIDDEN),
         ValueKind::String(text) if is_plain(text) => text.clone(),
         ValueKind::String(text) => quoted(&secret::without_password(text)),
         ValueKind::Array(items) => {
-            let items: Vec<_> = items.iter().map(|item| flow(&item.kind)).collect();
+            let items: Vec<_> = items.iter().map(|item| flow(kind, path, &item.kind)).collect();
             format!("[{}]", items.join(", "))
         }
         ValueKind::Table(table) => {
-            let mut entries: Vec<_> = table
-                .iter()
-                .map(|(name, value)| format!("{}: {}", quoted(name), flow(&value.kind)))
-                .collect();
+            // The file says it.
+            let is_in_a_file = |name: &str| matches!(kind, Kind::Sections(_)) && name == "api_key" && table.contains_key(KEY_FILE);
+            let shown = table.iter().filter(|(name, _)| !is_in_a_file(name));
+            let entry = |(name, value): (&String, &Value)| {
+                let below = [path, &[name.as_str()]].concat();
+                format!("{}: {}", quoted(name), flow(kind, &below, &value.kind))
+            };
+            let mut entries: Vec<_> = shown.map(entry).collect();
             entries.sort();
             format!("{{{}}}", entries.join(", "))
         }

@@ -1,9 +1,11 @@
 //! What is known of one key: path, kind and range, default, hot or restart, served or later.
 
-use config::ValueKind;
+use config::{Map, Value, ValueKind};
+use countersign_agent::template::yaml::Node;
 
-use super::kind::Kind;
+use super::kind::{Kind, Refusal};
 use super::secret::BOM;
+use super::tree::{self, At};
 
 /// What is said about a secret that was trimmed.
 pub(super) const TRIMMED: &str = "blanks round the secret are dropped";
@@ -50,16 +52,30 @@ impl Key {
         self.kind.allowed()
     }
 
-    /// Drops the blanks round a secret; `true`: there were some.
-    pub(super) fn trim(&self, value: &mut ValueKind) -> bool {
-        if self.is_secret()
-            && let ValueKind::String(secret) = value
-            && trimmed(secret).len() < secret.len()
-        {
-            *secret = trimmed(secret).to_owned();
-            return true;
+    /// The value of `node` as the layers keep it. `true`: it is a secret, and the blanks round it were dropped.
+    ///
+    /// # Errors
+    /// [`Refusal`] for a wrong type, a value out of range, or one that this version does not serve.
+    pub(super) fn value(&self, node: &Node, at: At<'_>) -> Result<(Value, bool), Refusal> {
+        self.kind.check(node)?;
+        let mut value = tree::value(node, at);
+        let mut is_trimmed = false;
+        match (&mut value.kind, self.kind) {
+            (nothing @ ValueKind::Nil, Kind::Effects) => *nothing = ValueKind::Table(Map::new()),
+            // `app_id:` with nothing behind it says what `app_id: ""` says.
+            (nothing @ ValueKind::Nil, kind) if kind.is_text() => *nothing = "".into(),
+            (nothing @ ValueKind::Nil, _) => *nothing = ValueKind::Array(Vec::new()),
+            (ValueKind::String(secret), Kind::Secret) => {
+                is_trimmed = trimmed(secret).len() < secret.len();
+                *secret = trimmed(secret).to_owned();
+            }
+            (ValueKind::Array(words), kind) => {
+                let known = kind.words();
+                words.sort_by_key(|word| known.iter().position(|known| word.kind == ValueKind::from(*known)));
+            }
+            _ => {}
         }
-        false
+        Ok((value, is_trimmed))
     }
 
     pub(super) const fn hot(path: &'static str, kind: Kind, default: &'static str) -> Self {

@@ -1,15 +1,17 @@
 //! What the value of a key may be: type, range, and how a wrong one is told.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use config::{Map, ValueKind};
+use config::Value;
 use countersign_agent::domain::ChannelKind;
-use countersign_agent::template::yaml::{self, Node, Yaml};
+use countersign_agent::template::yaml::{self, Entry, Node, Yaml};
 
 use super::database_address::DatabaseAddress;
 use super::redis_address::RedisAddress;
 use super::secret;
+use super::tree::At;
 
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]
@@ -68,9 +70,9 @@ pub(super) enum Kind {
 pub(super) struct Sections {
     pub(super) allowed: &'static str,
     /// What the layers keep of it, and what is to be said about it.
-    pub(super) read: fn(&Node) -> (ValueKind, Vec<Finding>),
-    /// The sections with `***` for every secret.
-    pub(super) hide: fn(&ValueKind) -> ValueKind,
+    pub(super) read: fn(&Node, At<'_>) -> (Value, Vec<Finding>),
+    /// Is the member of this path below the key a secret?
+    pub(super) is_secret: fn(&[&str]) -> bool,
 }
 
 /// Something about a member of named sections.
@@ -87,10 +89,10 @@ pub(super) struct Finding {
 #[derive(Debug)]
 pub(super) struct ListOfMaps {
     pub(super) allowed: &'static str,
-    /// The list as the layers keep it, or why its first wrong entry is refused.
-    pub(super) read: fn(&[Node]) -> Result<ValueKind, Refusal>,
-    /// The list with `***` for everything that may be a secret.
-    pub(super) hide: fn(&ValueKind) -> ValueKind,
+    /// Says why the first wrong entry is refused.
+    pub(super) check: fn(&[Node]) -> Result<(), Refusal>,
+    /// May the member of this path below the key be a secret?
+    pub(super) is_secret: fn(&[&str]) -> bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +121,25 @@ impl Kind {
             self,
             Self::Secret | Self::Database | Self::Redis | Self::Maps(_) | Self::Sections(_)
         )
+    }
+
+    /// May the `text` at `path` below the key be a secret?
+    pub(super) fn hides(self, path: &[&str], text: &str) -> bool {
+        match self {
+            Self::Secret => !text.is_empty(),
+            Self::Maps(list) => (list.is_secret)(path),
+            Self::Sections(sections) => !text.is_empty() && (sections.is_secret)(path),
+            _ => false,
+        }
+    }
+
+    /// The words that its list may have, in the order in which they are kept.
+    pub(super) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Roles => ROLES,
+            Self::Features => FEATURES,
+            _ => &[],
+        }
     }
 
     pub(super) fn allowed(self) -> String {
@@ -152,58 +173,46 @@ impl Kind {
         }
     }
 
-    /// The value as the layers keep it.
+    /// May `node` be the value?
     ///
     /// # Errors
     /// [`Refusal`] for a wrong type, a value out of range, or one that this version does not serve.
-    pub(super) fn parse(self, node: &Node) -> Result<ValueKind, Refusal> {
-        let refuse = || {
-            let hint = if self.is_quoted(&node.value) { " (without quotes)" } else { "" };
-            Refusal {
-                line: node.line,
-                why: format!(
-                    "found {}, allowed {}{hint}{}",
-                    self.found(&node.value),
-                    self.allowed(),
-                    self.reason(&node.value)
-                ),
+    pub(super) fn check(self, node: &Node) -> Result<(), Refusal> {
+        let is_good = match (self, &node.value) {
+            (Self::Flag, Yaml::Flag(_)) | (Self::Ids | Self::Chats | Self::Features | Self::Maps(_) | Self::Effects, Yaml::Null) => true,
+            (Self::Whole { min, max }, Yaml::Whole(value)) => (i128::from(min)..=i128::from(max)).contains(value),
+            (Self::NoneOrWhole { min, max }, Yaml::Whole(value)) => *value == 0 || (i128::from(min)..=i128::from(max)).contains(value),
+            (Self::Approvers { same }, Yaml::Text(text)) => APPROVERS.contains(&text.as_str()) || (same && text == "same"),
+            (Self::Approvers { .. }, Yaml::List(items)) if items.is_empty() => false,
+            (Self::Approvers { .. } | Self::Ids | Self::Chats, Yaml::List(items)) => return self.check_ids(items),
+            (Self::Roles, Yaml::List(items)) if items.is_empty() => false,
+            (Self::Roles | Self::Features, Yaml::List(items)) => {
+                let mut seen = HashSet::new();
+                let is_word = |word: &str| self.words().contains(&word);
+                items
+                    .iter()
+                    .all(|item| matches!(&item.value, Yaml::Text(word) if is_word(word) && seen.insert(word)))
             }
-        };
-        match (self, &node.value) {
-            (Self::Flag, Yaml::Flag(value)) => Ok((*value).into()),
-            (Self::Whole { min, max }, Yaml::Whole(value)) => i64::try_from(*value)
-                .ok()
-                .filter(|value| (min..=max).contains(value))
-                .map(ValueKind::from)
-                .ok_or_else(refuse),
-            (Self::NoneOrWhole { .. }, Yaml::Whole(0)) => Ok(0_i64.into()),
-            (Self::NoneOrWhole { min, max }, Yaml::Whole(_)) => Self::Whole { min, max }.parse(node).map_err(|_| refuse()),
-            (Self::Ids | Self::Chats | Self::Features | Self::Maps(_), Yaml::Null) => Ok(ValueKind::Array(Vec::new())),
-            (Self::Effects, Yaml::Null) => Ok(ValueKind::Table(Map::new())),
-            // `app_id:` with nothing behind it says what `app_id: ""` says.
-            (_, Yaml::Null) if self.is_text() => self.parse_text("").ok_or_else(refuse),
-            (Self::Approvers { same }, Yaml::Text(text)) if APPROVERS.contains(&text.as_str()) || (same && text == "same") => {
-                Ok(text.as_str().into())
-            }
-            (Self::Approvers { .. }, Yaml::List(items)) if items.is_empty() => Err(refuse()),
-            (Self::Approvers { .. } | Self::Ids | Self::Chats, Yaml::List(items)) => self.parse_ids(items),
-            (Self::Roles, Yaml::List(items)) if items.is_empty() => Err(refuse()),
-            (Self::Roles, Yaml::List(items)) => parse_words(ROLES, items).ok_or_else(refuse),
-            (Self::Features, Yaml::List(items)) => parse_words(FEATURES, items).ok_or_else(refuse),
-            (Self::Effects, Yaml::Map(_)) => self.parse_effects(node),
-            (Self::Maps(list), Yaml::List(items)) => (list.read)(items),
+            (Self::Effects, Yaml::Map(entries)) => return self.check_effects(entries),
+            (Self::Maps(list), Yaml::List(items)) => return (list.check)(items),
             (Self::Sections(sections), _) => {
-                let (value, findings) = (sections.read)(node);
+                let (_, findings) = (sections.read)(node, &|_| None);
                 let wrong = findings.into_iter().find(|found| !found.is_warning);
-                wrong.map_or(Ok(value), |found| Err(found.refusal))
+                return wrong.map_or(Ok(()), |found| Err(found.refusal));
             }
-            (_, Yaml::Text(text)) if self.is_text() => self.parse_text(text).ok_or_else(refuse),
-            _ => Err(refuse()),
+            (_, Yaml::Null) => self.fits("") == Some(true),
+            (_, Yaml::Text(text)) => self.fits(text) == Some(true),
+            _ => false,
+        };
+        if is_good {
+            return Ok(());
         }
-    }
-
-    fn parse_text(self, text: &str) -> Option<ValueKind> {
-        self.fits(text)?.then(|| text.into())
+        let hint = if self.is_quoted(&node.value) { " (without quotes)" } else { "" };
+        let (found, allowed, reason) = (self.found(&node.value), self.allowed(), self.reason(&node.value));
+        Err(Refusal {
+            line: node.line,
+            why: format!("found {found}, allowed {allowed}{hint}{reason}"),
+        })
     }
 
     /// May the value be this text? `None` for a kind that is no text.
@@ -221,17 +230,7 @@ impl Kind {
             Self::Name => (1..=64).contains(&text.chars().count()) && text.chars().all(|c| c.is_alphanumeric() || "-_".contains(c)),
             Self::Secret => secret::is_one_line(text),
             Self::Text => true,
-            Self::Flag
-            | Self::Whole { .. }
-            | Self::NoneOrWhole { .. }
-            | Self::Roles
-            | Self::Features
-            | Self::Ids
-            | Self::Chats
-            | Self::Approvers { .. }
-            | Self::Effects
-            | Self::Maps(_)
-            | Self::Sections(_) => return None,
+            _ => return None,
         })
     }
 
@@ -246,50 +245,44 @@ impl Kind {
         why.map(|why| format!(": {why}")).unwrap_or_default()
     }
 
-    fn parse_ids(self, items: &[Node]) -> Result<ValueKind, Refusal> {
+    fn check_ids(self, items: &[Node]) -> Result<(), Refusal> {
         let is_chat = |id: &str| ChannelKind::parse_chat(id).is_some();
         let is_id = |id: &str| !id.is_empty() && !id.contains(char::is_whitespace) && (!matches!(self, Self::Chats) || is_chat(id));
-        let mut read: Vec<&str> = Vec::new();
-        for item in items {
-            match &item.value {
-                Yaml::Text(id) if is_id(id) && !read.contains(&id.as_str()) => read.push(id),
-                other => {
-                    return Err(Refusal {
-                        line: item.line,
-                        why: format!("found {} in the list, allowed {}", found(other), self.allowed()),
-                    });
-                }
-            }
+        let mut seen = HashSet::new();
+        let is_wrong = |item: &&Node| !matches!(&item.value, Yaml::Text(id) if is_id(id) && seen.insert(id.clone()));
+        match items.iter().find(is_wrong) {
+            Some(Node { line, value }) => Err(Refusal {
+                line: *line,
+                why: format!("found {} in the list, allowed {}", found(value), self.allowed()),
+            }),
+            None => Ok(()),
         }
-        Ok(read.into())
     }
 
-    fn parse_effects(self, node: &Node) -> Result<ValueKind, Refusal> {
-        let Yaml::Map(entries) = &node.value else {
-            return Ok(ValueKind::Table(Map::new()));
-        };
-        let mut read = Map::new();
-        for entry in entries {
-            let refuse = |found: String| Refusal {
-                line: entry.node.line,
-                why: format!("found {found}, allowed {}", self.allowed()),
-            };
-            match &entry.node.value {
-                Yaml::Text(effect) if EFFECTS.contains(&effect.as_str()) && !entry.key.is_empty() => {
-                    if read.insert(entry.key.clone(), effect.as_str().into()).is_some() {
-                        return Err(refuse(format!("{} twice", entry.key)));
+    fn check_effects(self, entries: &[Entry]) -> Result<(), Refusal> {
+        let mut seen = HashSet::new();
+        for Entry { key, node } in entries {
+            let found = match &node.value {
+                Yaml::Text(effect) if EFFECTS.contains(&effect.as_str()) && !key.is_empty() => {
+                    if seen.insert(key) {
+                        continue;
                     }
+                    format!("{key} twice")
                 }
-                other => return Err(refuse(format!("{}: {}", entry.key, found(other)))),
-            }
+                other => format!("{key}: {}", found(other)),
+            };
+            return Err(Refusal {
+                line: node.line,
+                why: format!("found {found}, allowed {}", self.allowed()),
+            });
         }
-        Ok(ValueKind::Table(read))
+        Ok(())
     }
 
     /// Would the text do if it were not in quotes?
     fn is_quoted(self, value: &Yaml) -> bool {
         let Yaml::Text(text) = value else { return false };
-        yaml::parse(text).is_ok_and(|node| !matches!(node.value, Yaml::Text(_)) && self.parse(&node).is_ok())
+        yaml::parse(text).is_ok_and(|node| !matches!(node.value, Yaml::Text(_)) && self.check(&node).is_ok())
     }
 
     /// The value in words; a secret only by its type.
@@ -335,20 +328,6 @@ fn shortened(text: &str) -> String {
     } else {
         line.chars().take(MOST).chain(['…']).collect()
     }
-}
-
-/// A list of some of `known`, in their order. `None` means another word is in it, or one is in it twice.
-fn parse_words(known: &[&'static str], items: &[Node]) -> Option<ValueKind> {
-    let named = |word: &str| {
-        let same = items.iter().filter(|item| matches!(&item.value, Yaml::Text(text) if text == word));
-        same.count()
-    };
-    let counted: usize = known.iter().map(|word| named(word)).sum();
-    if counted != items.len() || known.iter().any(|word| named(word) > 1) {
-        return None;
-    }
-    let words: Vec<&str> = known.iter().copied().filter(|word| named(word) > 0).collect();
-    Some(words.into())
 }
 
 fn either(words: &[&str]) -> String {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use config::{ConfigError, Map, Source, Value, ValueKind};
-use countersign_agent::template::yaml::{self, Node, Yaml};
+use countersign_agent::template::yaml::{self, Node};
 
 use super::key::{Key, Since, TRIMMED};
 use super::kind::Kind;
@@ -28,7 +28,7 @@ impl Layer {
     /// Takes `node` as the value of `key`, or says what is wrong with it.
     pub(super) fn insert(&mut self, key: &Key, node: &Node, place: Place<'_>, report: &mut Report) {
         if let Kind::Sections(sections) = key.kind {
-            let (value, findings) = (sections.read)(node);
+            let (value, findings) = (sections.read)(node, &|line| Some(place.at(line)));
             for found in findings {
                 let path = if found.path.is_empty() {
                     key.path.to_owned()
@@ -43,59 +43,35 @@ impl Layer {
                 }
             }
             // What is good of it is looked at further, so that all that is wrong is told at once.
-            self.0.insert(key.path.to_owned(), placed(value, node, place));
+            self.0.insert(key.path.to_owned(), value);
             return;
         }
-        let mut value = match key.kind.parse(node) {
-            Ok(value) => value,
+        let origin = place.at(node.line);
+        // Maps are merged entry by entry, and only the entries keep their origin.
+        let (value, is_trimmed) = match key.value(node, &|_| Some(origin.clone())) {
+            Ok(read) => read,
             Err(refused) => return report.problem(place.at(refused.line), key.path, refused.why),
         };
-        let origin = place.at(node.line);
         if key.since == Since::Later {
-            if value != default(key) {
+            if value.kind != default(key) {
                 let found = key.kind.found(&node.value);
                 report.problem(origin, key.path, format!("found {found}, not in this version (leave it out)"));
             }
             return;
         }
-        if key.trim(&mut value) {
+        if is_trimmed {
             report.warning(&origin, key.path, TRIMMED);
         }
-        if let ValueKind::Table(entries) = &mut value {
-            // Maps are merged entry by entry, and only the entries keep their origin.
-            entries
-                .values_mut()
-                .for_each(|entry| *entry = Value::new(Some(&origin), entry.kind.clone()));
-        }
-        self.0.insert(key.path.to_owned(), Value::new(Some(&origin), value));
+        self.0.insert(key.path.to_owned(), value);
     }
-}
-
-/// The value of `node`, and each value in it, with the place where it stands.
-fn placed(value: ValueKind, node: &Node, place: Place<'_>) -> Value {
-    let kind = match (value, &node.value) {
-        (ValueKind::Table(members), Yaml::Map(entries)) => {
-            let line = |name: &str| entries.iter().find(|entry| entry.key == name).map(|entry| &entry.node);
-            let members = members.into_iter().map(|(name, value)| {
-                let value = placed(value.kind, line(&name).unwrap_or(node), place);
-                (name, value)
-            });
-            ValueKind::Table(members.collect())
-        }
-        (ValueKind::Array(values), Yaml::List(items)) if values.len() == items.len() => {
-            let values = values.into_iter().zip(items).map(|(value, item)| placed(value.kind, item, place));
-            ValueKind::Array(values.collect())
-        }
-        (value, _) => value,
-    };
-    Value::new(Some(&place.at(node.line)), kind)
 }
 
 /// The default of `key`. A test proves that every default passes its own key.
 pub(super) fn default(key: &Key) -> ValueKind {
     yaml::parse(key.default)
         .ok()
-        .and_then(|node| key.kind.parse(&node).ok())
+        .and_then(|node| key.value(&node, &|_| None).ok())
+        .map(|(value, _)| value.kind)
         .unwrap_or_default()
 }
 
@@ -126,7 +102,7 @@ mod tests {
         for key in KEYS.iter() {
             let node = yaml::parse(key.default).unwrap();
             key.kind
-                .parse(&node)
+                .check(&node)
                 .unwrap_or_else(|refused| panic!("{}: {}", key.path, refused.why));
         }
     }

@@ -9,7 +9,7 @@ use super::boot::Boot;
 use super::layer::Layer;
 use super::live::Live;
 use super::problem::{Problem, Report};
-use super::values::{KeptValues, LayeredValues, Values};
+use super::values::Values;
 use super::{chat, check, effective, workspace};
 
 /// A configuration that passed every check.
@@ -23,29 +23,27 @@ pub struct Loaded {
     pub warnings: Vec<String>,
     /// Every key as YAML, secrets and passwords as `***`, with the place each value was set at.
     pub effective: String,
-    /// The value of every key, to be compared with a later one's.
+    /// The value of every key with its place, to be compared with a later one's.
     pub values: Values,
     pub has_file: bool,
-    /// The layers, with the place of each value.
-    layers: KeptValues,
 }
 
 impl Loaded {
     /// The keys in force in one chat as YAML, secrets as `***`, with the place each value was set at. `tools`: names of the tools that are
     /// switched on. The channel is told from the form of the id.
     pub fn effective_in(&self, chat: &str, tools: &[String]) -> String {
-        chat::render(LayeredValues(&self.layers.0), &self.live, chat, tools)
+        chat::render(&self.values, &self.live, chat, tools)
     }
 
     /// A warning for each pattern of a profile or a rule that fits none of `tools` and can fit none of an MCP server, and for each rule that
     /// can fit no call.
     pub fn idle_patterns(&self, tools: &[ToolSpec]) -> Vec<String> {
-        chat::idle_patterns(LayeredValues(&self.layers.0), &self.live, &self.boot.tools.mcp_servers, tools)
+        chat::idle_patterns(&self.values, &self.live, &self.boot.tools.mcp_servers, tools)
     }
 
     /// Where the value of `path` was set; `default` if nowhere.
     pub(super) fn origin(&self, path: &str) -> &str {
-        LayeredValues(&self.layers.0).origin(path).unwrap_or("default")
+        self.values.origin(path).unwrap_or("default")
     }
 }
 
@@ -65,18 +63,17 @@ pub(super) fn layered(
     let typed = built.and_then(|all| Ok((Boot::of(&all)?, Live::of(&all)?, all)));
     match typed {
         Ok((boot, live, all)) => {
-            let all = LayeredValues(&all.cache);
-            check::check_rules(&boot, &live, all, &mut report);
-            workspace::check_workspace(&boot, all, path, secrets, &mut report);
+            let values = Values(all.cache);
+            check::check_rules(&boot, &live, &values, &mut report);
+            workspace::check_workspace(&boot, &values, path, secrets, &mut report);
             if report.problems.is_empty() {
                 return Ok(Loaded {
                     boot,
                     live,
                     warnings: report.warnings,
-                    effective: effective::render(all),
-                    values: Values::of(all),
+                    effective: effective::render(&values),
+                    values,
                     has_file,
-                    layers: KeptValues(all.0.clone()),
                 });
             }
         }

@@ -1,9 +1,9 @@
 //! `rules`: what an entry of the list may be, how a wrong one is told, and a list that stands in a file of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use config::{Config, ConfigError, Map, Value, ValueKind};
+use config::{Config, ConfigError};
 use countersign_agent::domain::{Approvers, COMMAND_TOOL, Demand, EffectClass, Rule, Ruling};
 use countersign_agent::template::yaml::{self, Entry, Node, Yaml};
 use serde::{Deserialize, Deserializer};
@@ -11,12 +11,13 @@ use serde::{Deserialize, Deserializer};
 use super::deserialize;
 use super::kind::{Kind, ListOfMaps, Refusal};
 use super::problem::{Place, Problem, Report};
+use super::tree;
 
 const ALLOWED: &str = "a list of {tool: PATTERN, where: {ARGUMENT: VALUE or PATTERN}, chats: [IDS], effect: read, write or destructive, then: allow, ask or deny}, with ask perhaps approvers and quorum";
 pub(super) const LIST: ListOfMaps = ListOfMaps {
     allowed: ALLOWED,
-    read: read_list,
-    hide: ValueKind::clone,
+    check: check_list,
+    is_secret: |_| false,
 };
 /// Bytes of a text that an argument must be equal to.
 const MAX_TEXT: usize = 1024;
@@ -33,20 +34,18 @@ const EFFECT: Kind = Kind::Choice(&["read", "write", "destructive"]);
 const THEN: Kind = Kind::Choice(&["allow", "ask", "deny"]);
 const QUORUM: Kind = Kind::Whole { min: 1, max: MOST_PEOPLE };
 
-/// The list as the layers keep it.
-fn read_list(items: &[Node]) -> Result<ValueKind, Refusal> {
+fn check_list(items: &[Node]) -> Result<(), Refusal> {
     if let Some(surplus) = items.get(MOST) {
         return Err(refused(surplus.line, &format!("more than {MOST} rules")));
     }
-    let read = items.iter().map(|item| match &item.value {
-        Yaml::Map(entries) => Ok(Value::new(None, ValueKind::Table(read_one(item.line, entries)?))),
+    items.iter().try_for_each(|item| match &item.value {
+        Yaml::Map(entries) => check_one(item, entries),
         _ => Err(refused(item.line, "an entry is no {tool, …}")),
-    });
-    Ok(ValueKind::Array(read.collect::<Result<_, _>>()?))
+    })
 }
 
-fn read_one(line: u64, entries: &[Entry]) -> Result<Map<String, Value>, Refusal> {
-    let mut rule = Map::new();
+fn check_one(rule: &Node, entries: &[Entry]) -> Result<(), Refusal> {
+    let mut seen = HashSet::new();
     for Entry { key, node } in entries {
         let kind = match key.as_str() {
             "tool" | "where" => None,
@@ -57,57 +56,50 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<Map<String, Value>, Refusal>
             "quorum" => Some(QUORUM),
             _ => return Err(refused(node.line, &format!("unknown member {}", key.escape_debug()))),
         };
-        let value = match (kind, &node.value) {
-            (Some(kind), _) => kind.parse(node).map_err(|Refusal { line, why }| Refusal {
+        match (kind, &node.value) {
+            (Some(kind), _) => kind.check(node).map_err(|Refusal { line, why }| Refusal {
                 line,
                 why: format!("{key}: {why}"),
             })?,
-            (None, Yaml::Text(tool)) if key == "tool" && is_tool(tool) => tool.as_str().into(),
-            (None, Yaml::Map(entries)) if key == "where" => read_arguments(node.line, entries)?,
+            (None, Yaml::Text(tool)) if key == "tool" && is_tool(tool) => {}
+            (None, Yaml::Map(entries)) if key == "where" => check_arguments(node.line, entries)?,
             (None, _) if key == "tool" => {
                 let why = "tool is the name of a tool, or a pattern of names with *, in quotes: \"jira__*\"";
                 return Err(refused(node.line, why));
             }
             (None, _) => return Err(refused(node.line, "where is {ARGUMENT: VALUE or PATTERN}")),
-        };
-        if rule.insert(key.clone(), Value::new(None, value)).is_some() {
+        }
+        if !seen.insert(key.as_str()) {
             return Err(refused(node.line, &format!("{key} twice")));
         }
     }
-    check_members(line, &rule)?;
-    Ok(rule)
+    check_members(rule, &seen)
 }
 
 /// Texts, numbers and booleans, each argument once.
-fn read_arguments(line: u64, entries: &[Entry]) -> Result<ValueKind, Refusal> {
+fn check_arguments(line: u64, entries: &[Entry]) -> Result<(), Refusal> {
     if entries.len() > MAX_ARGUMENTS {
         return Err(refused(line, &format!("where names more than {MAX_ARGUMENTS} arguments")));
     }
-    let mut arguments = Map::new();
+    let mut seen = HashSet::new();
     for Entry { key, node } in entries {
         let wrong = |why: &str| Err(refused(node.line, &format!("where: {}: {why}", key.escape_debug())));
-        let value: ValueKind = match &node.value {
-            Yaml::Text(text) => match too_long(text) {
-                Some(why) => return wrong(&why),
-                None => text.as_str().into(),
-            },
-            Yaml::Flag(flag) => (*flag).into(),
-            Yaml::Float(number) => (*number).into(),
-            Yaml::Whole(number) => match (i64::try_from(*number), u64::try_from(*number)) {
-                (Ok(number), _) => number.into(),
-                (_, Ok(number)) => number.into(),
-                _ => return wrong("the number is too large"),
-            },
+        match &node.value {
+            Yaml::Text(text) => too_long(text).map_or(Ok(()), |why| wrong(&why))?,
+            Yaml::Whole(number) if i64::try_from(*number).is_err() && u64::try_from(*number).is_err() => {
+                return wrong("the number is too large");
+            }
+            Yaml::Flag(_) | Yaml::Float(_) | Yaml::Whole(_) => {}
             Yaml::Null | Yaml::List(_) | Yaml::Map(_) => return wrong("must be a text, a number, true or false"),
-        };
-        if key.is_empty() || arguments.insert(key.clone(), Value::new(None, value)).is_some() {
+        }
+        if key.is_empty() || !seen.insert(key) {
             return wrong("each argument has a name, and stands here once");
         }
     }
-    if arguments.is_empty() {
+    if entries.is_empty() {
         return Err(refused(line, "where names no argument: leave it out"));
     }
-    Ok(ValueKind::Table(arguments))
+    Ok(())
 }
 
 /// Why a text or a pattern takes too long to compare with, if it does.
@@ -123,14 +115,15 @@ fn too_long(text: &str) -> Option<String> {
 }
 
 /// What holds between the members of a rule.
-fn check_members(line: u64, rule: &Map<String, Value>) -> Result<(), Refusal> {
+fn check_members(rule: &Node, members: &HashSet<&str>) -> Result<(), Refusal> {
+    let line = rule.line;
     let wrong = |why: String| Err(refused(line, &why));
     for needed in ["tool", "then"] {
-        if !rule.contains_key(needed) {
+        if !members.contains(needed) {
             return wrong(format!("a rule needs {needed}"));
         }
     }
-    let rule: RuleEntry = Value::new(None, ValueKind::Table(rule.clone()))
+    let rule: RuleEntry = tree::value(rule, &|_| None)
         .try_deserialize()
         .map_err(|_| refused(line, "a member has the wrong type"))?;
     if rule.then != Word::Ask && (rule.approvers.is_some() || rule.quorum.is_some()) {
@@ -222,17 +215,19 @@ pub(super) fn of(all: &Config) -> Result<Arc<[Rule]>, ConfigError> {
 
 /// Reads rules that stand in a text of their own, `name`: a list, or a map of which `rules` is read.
 pub fn parse_rules(name: &str, text: &str) -> Result<Vec<Rule>, Vec<Problem>> {
-    let read = read_text(text).map_err(|Refusal { line, why }| {
+    let list = list_in(text).map_err(|Refusal { line, why }| {
         let mut report = Report::default();
         report.problem(Place::File(name).at(line), "rules", why);
         report.problems
     })?;
     // Every member passed its kind.
-    let entries = Value::new(None, read).try_deserialize::<Vec<RuleEntry>>().unwrap_or_default();
+    let entries = tree::value(&list, &|_| None)
+        .try_deserialize::<Vec<RuleEntry>>()
+        .unwrap_or_default();
     Ok(entries.into_iter().map(Rule::from).collect())
 }
 
-fn read_text(text: &str) -> Result<ValueKind, Refusal> {
+fn list_in(text: &str) -> Result<Node, Refusal> {
     let root = yaml::parse(text).map_err(|error| Refusal {
         line: error.line.unwrap_or(0),
         why: format!("not valid YAML: {}", error.why),
@@ -244,7 +239,8 @@ fn read_text(text: &str) -> Result<ValueKind, Refusal> {
         },
         _ => &root,
     };
-    Kind::Maps(&LIST).parse(list)
+    Kind::Maps(&LIST).check(list)?;
+    Ok(list.clone())
 }
 
 fn is_tool(text: &str) -> bool {

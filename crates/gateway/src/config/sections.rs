@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use config::{Map, Value, ValueKind};
+use config::{Map, Value};
 use countersign_agent::template::yaml::{Entry, Node, Yaml};
 
 use super::key::{Key, TRIMMED};
 use super::kind::{Finding, Kind, Refusal};
-use super::secret::HIDDEN;
+use super::tree::At;
 
 /// The member of a list's section that names it.
 pub(super) const NAME: &str = "name";
@@ -40,8 +40,15 @@ pub(super) struct Form {
     pub(super) unknown: &'static str,
 }
 
+impl Form {
+    /// Is the member of this path a secret?
+    pub(super) fn is_secret(&self, path: &[&str]) -> bool {
+        self.rows.iter().any(|row| row.is_secret() && path.last() == Some(&row.path))
+    }
+}
+
 /// A map from names to sections of this `form`.
-pub(super) fn read_map(form: &Form, node: &Node, findings: &mut Findings) -> Map<String, Value> {
+pub(super) fn read_map(form: &Form, node: &Node, at: At<'_>, findings: &mut Findings) -> Map<String, Value> {
     let entries = match &node.value {
         Yaml::Map(entries) => entries.as_slice(),
         Yaml::Null => &[],
@@ -52,13 +59,13 @@ pub(super) fn read_map(form: &Form, node: &Node, findings: &mut Findings) -> Map
     };
     let mut read = Map::new();
     for Entry { key: name, node } in entries {
-        let is_name = Kind::Name.parse(&named(name, node.line)).is_ok();
+        let is_name = Kind::Name.check(&named(name, node.line)).is_ok();
         match &node.value {
             _ if !is_name => findings.problem("", node.line, format!("found the name {name:?}, allowed {}", Kind::Name.allowed())),
             _ if read.contains_key(name) => findings.problem(name, node.line, "duplicate key"),
             Yaml::Map(members) => {
-                let section = read_members(form, name, members, findings);
-                read.insert(name.clone(), Value::new(None, ValueKind::Table(section)));
+                let section = read_members(form, name, members, at, findings);
+                read.insert(name.clone(), Value::new(at(node.line).as_ref(), section));
             }
             _ => findings.problem(name, node.line, format!("found no section, allowed {}", form.allowed)),
         }
@@ -68,7 +75,7 @@ pub(super) fn read_map(form: &Form, node: &Node, findings: &mut Findings) -> Map
 
 /// A list of sections of this `form`, each with a member [`NAME`]. An entry that is no section, or has no name, comes back as an empty
 /// section.
-pub(super) fn read_list(form: &Form, node: &Node, findings: &mut Findings) -> Vec<Value> {
+pub(super) fn read_list(form: &Form, node: &Node, at: At<'_>, findings: &mut Findings) -> Vec<Value> {
     let items = match &node.value {
         Yaml::List(items) => items.as_slice(),
         Yaml::Null => &[],
@@ -79,76 +86,56 @@ pub(super) fn read_list(form: &Form, node: &Node, findings: &mut Findings) -> Ve
     };
     let mut first: HashMap<String, u64> = HashMap::new();
     let mut read = Vec::new();
-    for (at, item) in items.iter().enumerate() {
+    for (count, item) in (1..).zip(items) {
+        let section = |members: Map<String, Value>| Value::new(at(item.line).as_ref(), members);
         let Yaml::Map(members) = &item.value else {
-            findings.problem("", item.line, format!("entry {} is no section, allowed {}", at + 1, form.allowed));
-            read.push(Value::new(None, Map::<String, Value>::new()));
+            findings.problem("", item.line, format!("entry {count} is no section, allowed {}", form.allowed));
+            read.push(section(Map::new()));
             continue;
         };
         let name = members.iter().find_map(|member| match &member.node.value {
-            Yaml::Text(name) if member.key == NAME && Kind::Name.parse(&member.node).is_ok() => Some(name.clone()),
+            Yaml::Text(name) if member.key == NAME && Kind::Name.check(&member.node).is_ok() => Some(name.clone()),
             _ => None,
         });
         let Some(name) = name else {
-            findings.problem("", item.line, format!("entry {} needs a name: {}", at + 1, Kind::Name.allowed()));
-            read.push(Value::new(None, Map::<String, Value>::new()));
+            findings.problem("", item.line, format!("entry {count} needs a name: {}", Kind::Name.allowed()));
+            read.push(section(Map::new()));
             continue;
         };
         if let Some(line) = first.insert(name.clone(), item.line) {
             findings.problem(&name, item.line, format!("two entries are named {name}, the first on line {line}"));
         }
-        let section = read_members(form, &name, members, findings);
-        read.push(Value::new(None, ValueKind::Table(section)));
+        read.push(section(read_members(form, &name, members, at, findings)));
     }
     read
 }
 
 /// The members of the section at `path` that are as they should be.
-fn read_members(form: &Form, path: &str, members: &[Entry], findings: &mut Findings) -> Map<String, Value> {
+fn read_members(form: &Form, path: &str, members: &[Entry], at: At<'_>, findings: &mut Findings) -> Map<String, Value> {
     let mut read = Map::new();
     let mut seen: HashMap<&str, u64> = HashMap::new();
     for Entry { key, node } in members {
-        let at = format!("{path}.{key}");
+        let below = format!("{path}.{key}");
         if let Some(first) = seen.insert(key, node.line) {
-            findings.problem(&at, node.line, format!("duplicate key, first on line {first}"));
+            findings.problem(&below, node.line, format!("duplicate key, first on line {first}"));
             continue;
         }
         let Some(row) = form.rows.iter().find(|row| row.path == key) else {
             let names: Vec<&str> = form.rows.iter().map(|row| row.path).collect();
-            findings.problem(&at, node.line, format!("{}, allowed here: {}", form.unknown, names.join(", ")));
+            findings.problem(&below, node.line, format!("{}, allowed here: {}", form.unknown, names.join(", ")));
             continue;
         };
-        match row.kind.parse(node) {
-            Err(refusal) => findings.problem(&at, refusal.line, refusal.why),
-            Ok(mut value) => {
-                if row.trim(&mut value) {
-                    findings.note(&at, node.line, TRIMMED, true);
+        match row.value(node, at) {
+            Err(refusal) => findings.problem(&below, refusal.line, refusal.why),
+            Ok((value, is_trimmed)) => {
+                if is_trimmed {
+                    findings.note(&below, node.line, TRIMMED, true);
                 }
-                read.insert(key.clone(), Value::new(None, value));
+                read.insert(key.clone(), value);
             }
         }
     }
     read
-}
-
-/// The sections with `***` for every secret.
-pub(super) fn hide(form: &Form, sections: &ValueKind) -> ValueKind {
-    let hidden = |section: &Value| {
-        let ValueKind::Table(members) = &section.kind else {
-            return section.clone();
-        };
-        let shown = members.iter().map(|(name, value)| {
-            let secret = form.rows.iter().any(|row| row.path == name && row.is_secret())
-                && !matches!(&value.kind, ValueKind::String(text) if text.is_empty());
-            (name.clone(), if secret { Value::new(None, HIDDEN) } else { value.clone() })
-        });
-        Value::new(None, ValueKind::Table(shown.collect()))
-    };
-    match sections {
-        ValueKind::Array(list) => ValueKind::Array(list.iter().map(hidden).collect()),
-        ValueKind::Table(map) => ValueKind::Table(map.iter().map(|(name, section)| (name.clone(), hidden(section))).collect()),
-        plain => plain.clone(),
-    }
 }
 
 /// The line of `member` in the section `name` of a map.

@@ -1,8 +1,7 @@
 //! `tools.mcp_servers`: what an entry of the list may be, how a wrong one is told, and what of it is never shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
-use config::{Map, Value, ValueKind};
 use countersign_agent::domain::EffectClass;
 use countersign_agent::template::yaml::{Entry, Node, Yaml};
 use countersign_agent::tools::{McpReach, McpServer};
@@ -11,13 +10,12 @@ use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
 use super::kind::{Kind, ListOfMaps, Refusal, is_plain_url};
-use super::secret::HIDDEN;
 
 const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read} and scope: {TOOL: [ARGUMENT, …]}";
 pub(super) const LIST: ListOfMaps = ListOfMaps {
     allowed: ALLOWED,
-    read: read_list,
-    hide,
+    check: check_list,
+    is_secret: |path| path.first().is_some_and(|member| SECRET.contains(member)),
 };
 /// Longest name: it stands before each of the server's tools, whose names have room for 64 characters.
 const MAX_NAME: usize = 24;
@@ -37,28 +35,24 @@ const OURS: &[&str] = &[
 /// Members whose values are secrets.
 const SECRET: &[&str] = &["env", "headers"];
 
-/// The list as the layers keep it.
-///
 /// # Errors
 /// [`Refusal`] for the first entry that is none, without any of its values that may be a secret.
-fn read_list(items: &[Node]) -> Result<ValueKind, Refusal> {
-    let mut names: Vec<&str> = Vec::new();
-    let mut read = Vec::new();
+fn check_list(items: &[Node]) -> Result<(), Refusal> {
+    let mut names = HashSet::new();
     for item in items {
         let Yaml::Map(entries) = &item.value else {
             return Err(refused(item.line, "an entry is no {name, …}"));
         };
-        let (name, server) = read_one(item.line, entries)?;
-        if names.contains(&name) {
+        let name = check_one(item.line, entries)?;
+        if !names.insert(name) {
             return Err(refused(item.line, &format!("two servers are named {name}")));
         }
-        names.push(name);
-        read.push(Value::new(None, ValueKind::Table(server)));
     }
-    Ok(ValueKind::Array(read))
+    Ok(())
 }
 
-fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), Refusal> {
+/// The name of a server that is as it should be.
+fn check_one(line: u64, entries: &[Entry]) -> Result<&str, Refusal> {
     let has = |member: &str| entries.iter().any(|entry| entry.key == member);
     let name = entries.iter().find_map(|entry| match &entry.node.value {
         Yaml::Text(name) if entry.key == "name" && is_name(name) => Some(name.as_str()),
@@ -72,51 +66,50 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), 
     if has("command") == has("url") {
         return wrong(line, "needs either a command or a url");
     }
-    let mut server = Map::new();
+    let mut seen = HashSet::new();
     for Entry { key, node } in entries {
-        let value = match (key.as_str(), &node.value) {
-            ("name", Yaml::Text(name)) => name.as_str().into(),
-            ("command", Yaml::List(words)) => match words.iter().map(word).collect::<Option<Vec<_>>>() {
-                Some(words) if words.first().is_some_and(|program| !program.is_empty()) => words.into(),
-                _ => return wrong(node.line, "command is a list of texts, the program first (put numbers in quotes)"),
-            },
-            ("url", Yaml::Text(url)) if is_plain_url(url) => url.as_str().into(),
+        match (key.as_str(), &node.value) {
+            ("name", Yaml::Text(_)) => {}
+            ("command", Yaml::List(words)) => {
+                if !words.iter().all(is_word) || words.first().is_none_or(is_blank) {
+                    return wrong(node.line, "command is a list of texts, the program first (put numbers in quotes)");
+                }
+            }
+            ("url", Yaml::Text(url)) if is_plain_url(url) => {}
             ("url", _) => {
                 return wrong(
                     node.line,
                     "url is http://… or https://… without credentials or query; secrets go into headers",
                 );
             }
-            ("env", Yaml::Map(entries)) if has("command") => match pairs(entries, is_variable) {
-                Some(pairs) => pairs,
-                None => {
+            ("env", Yaml::Map(entries)) if has("command") => {
+                if !each(entries, |name, node| is_word(node) && is_variable(name)) {
                     return wrong(
                         node.line,
                         "env is {NAME: VALUE}, each name once and each value a text (put numbers in quotes)",
                     );
                 }
-            },
-            ("headers", Yaml::Map(entries)) if has("url") => match pairs(entries, is_header) {
-                Some(pairs) => pairs,
-                None => {
+            }
+            ("headers", Yaml::Map(entries)) if has("url") => {
+                if !each(entries, |name, node| is_word(node) && is_header(name, &node.value)) {
                     let why =
                         "headers is {NAME: VALUE}, each name once, none of those that the protocol sets, each value a text of one line";
                     return wrong(node.line, why);
                 }
-            },
-            ("effects", Yaml::Map(_)) => match Kind::Effects.parse(node) {
-                Ok(effects) => effects,
-                Err(Refusal { line, why }) => return wrong(line, &format!("effects: {why}")),
-            },
-            ("scope", Yaml::Map(entries)) => match scopes(entries) {
-                Some(scopes) => scopes,
-                None => {
+            }
+            ("effects", Yaml::Map(_)) => {
+                if let Err(Refusal { line, why }) = Kind::Effects.check(node) {
+                    return wrong(line, &format!("effects: {why}"));
+                }
+            }
+            ("scope", Yaml::Map(entries)) => {
+                if !each(entries, |tool, node| !tool.is_empty() && are_arguments(node)) {
                     return wrong(
                         node.line,
                         "scope is {TOOL: [ARGUMENT, …]}, each tool once, with the arguments that say where a call acts",
                     );
                 }
-            },
+            }
             ("env" | "headers" | "effects" | "scope", Yaml::Null) => continue,
             ("env", Yaml::Map(_)) => return wrong(node.line, "env goes with a command; a url has headers"),
             ("headers", Yaml::Map(_)) => return wrong(node.line, "headers go with a url; a command has env"),
@@ -124,33 +117,12 @@ fn read_one(line: u64, entries: &[Entry]) -> Result<(&str, Map<String, Value>), 
                 return wrong(node.line, &format!("{key} has the wrong type"));
             }
             _ => return wrong(node.line, &format!("unknown member {}", key.escape_debug())),
-        };
-        if server.insert(key.clone(), Value::new(None, value)).is_some() {
+        }
+        if !seen.insert(key) {
             return wrong(node.line, &format!("{key} twice"));
         }
     }
-    Ok((name, server))
-}
-
-/// The list with `***` for everything that may be a secret.
-fn hide(list: &ValueKind) -> ValueKind {
-    let ValueKind::Array(servers) = list else { return list.clone() };
-    let hide_one = |server: &Value| {
-        let ValueKind::Table(mut members) = server.kind.clone() else {
-            return server.clone();
-        };
-        for member in SECRET {
-            if let Some(Value {
-                kind: ValueKind::Table(pairs),
-                ..
-            }) = members.get_mut(*member)
-            {
-                pairs.values_mut().for_each(|value| *value = Value::new(None, HIDDEN));
-            }
-        }
-        Value::new(None, ValueKind::Table(members))
-    };
-    ValueKind::Array(servers.iter().map(hide_one).collect())
+    Ok(name)
 }
 
 /// The list as the program reads it.
@@ -194,22 +166,6 @@ pub(super) fn override_effects(servers: &mut [McpServer], overrides: &BTreeMap<S
     }
 }
 
-/// Arguments by tool. A tool without any is a mistake: every call of it would do what an approval of one call covers.
-fn scopes(entries: &[Entry]) -> Option<ValueKind> {
-    let mut read: Map<String, Value> = Map::new();
-    for Entry { key, node } in entries {
-        let Yaml::List(items) = &node.value else { return None };
-        let names: Vec<String> = items.iter().map(word).collect::<Option<_>>()?;
-        if key.is_empty() || names.is_empty() || names.iter().any(String::is_empty) {
-            return None;
-        }
-        if read.insert(key.clone(), Value::new(None, ValueKind::from(names))).is_some() {
-            return None;
-        }
-    }
-    Some(ValueKind::Table(read))
-}
-
 fn refused(line: u64, what: &str) -> Refusal {
     Refusal {
         line,
@@ -225,29 +181,31 @@ fn is_name(name: &str) -> bool {
         && !name.ends_with('_')
 }
 
-fn word(node: &Node) -> Option<String> {
-    match &node.value {
-        Yaml::Text(word) if !word.contains('\0') => Some(word.clone()),
-        _ => None,
-    }
+fn is_word(node: &Node) -> bool {
+    matches!(&node.value, Yaml::Text(word) if !word.contains('\0'))
 }
 
-fn pairs(entries: &[Entry], fits: fn(&str, &str) -> bool) -> Option<ValueKind> {
-    let mut pairs = Map::new();
-    for Entry { key, node } in entries {
-        let value = word(node).filter(|value| fits(key, value))?;
-        if pairs.insert(key.clone(), Value::new(None, value)).is_some() {
-            return None;
-        }
-    }
-    Some(ValueKind::Table(pairs))
+fn is_blank(word: &Node) -> bool {
+    matches!(&word.value, Yaml::Text(word) if word.is_empty())
 }
 
-fn is_variable(name: &str, _: &str) -> bool {
+/// A tool without any is a mistake: every call of it would do what an approval of one call covers.
+fn are_arguments(node: &Node) -> bool {
+    matches!(&node.value, Yaml::List(names) if !names.is_empty() && names.iter().all(|name| is_word(name) && !is_blank(name)))
+}
+
+/// Is each entry as it should be, and each key there once?
+fn each(entries: &[Entry], is_good: impl Fn(&str, &Node) -> bool) -> bool {
+    let mut seen = HashSet::new();
+    entries.iter().all(|Entry { key, node }| is_good(key, node) && seen.insert(key))
+}
+
+fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn is_header(name: &str, value: &str) -> bool {
+fn is_header(name: &str, value: &Yaml) -> bool {
+    let Yaml::Text(value) = value else { return false };
     !OURS.contains(&name.to_ascii_lowercase().as_str())
         && HeaderName::from_bytes(name.as_bytes()).is_ok()
         && HeaderValue::from_str(value).is_ok()

@@ -24,6 +24,7 @@ use super::delivery::EventDelivery;
 use super::key::Key;
 use super::kind::{Finding, Kind, Sections};
 use super::sections::{self, Findings, Form, NAME};
+use super::tree::At;
 use super::trigger::GroupTrigger;
 use super::{deserialize, rules, secret, servers};
 
@@ -311,20 +312,7 @@ pub enum ProviderKind {
 const MODELS: Sections = Sections {
     allowed: "{NAME: {provider, base_url, name, api_key, …}}, with the keys of `model`",
     read: read_models,
-    hide: |models| {
-        let mut hidden = sections::hide(&OF_A_MODEL, models);
-        if let ValueKind::Table(models) = &mut hidden {
-            for model in models.values_mut() {
-                // The file says it.
-                if let ValueKind::Table(members) = &mut model.kind
-                    && members.contains_key(KEY_FILE)
-                {
-                    members.remove("api_key");
-                }
-            }
-        }
-        hidden
-    },
+    is_secret: |path| OF_A_MODEL.is_secret(path),
 };
 
 static OF_A_MODEL: LazyLock<Form> = LazyLock::new(|| Form {
@@ -336,21 +324,22 @@ static OF_A_MODEL: LazyLock<Form> = LazyLock::new(|| Form {
 /// Names the file that holds the `api_key` of a model.
 pub(super) const KEY_FILE: &str = "api_key_file";
 
-fn read_models(node: &Node) -> (ValueKind, Vec<Finding>) {
+fn read_models(node: &Node, at: At<'_>) -> (Value, Vec<Finding>) {
     let mut findings = Findings::default();
-    let mut models = sections::read_map(&OF_A_MODEL, node, &mut findings);
+    let mut models = sections::read_map(&OF_A_MODEL, node, at, &mut findings);
     for (name, model) in &mut models {
+        let origin = model.origin().map(str::to_owned);
         if let ValueKind::Table(members) = &mut model.kind
-            && let Err(why) = take_key_from_file(members)
+            && let Err(why) = take_key_from_file(members, origin)
         {
             findings.note(&format!("{name}.{KEY_FILE}"), sections::line_of(node, name, KEY_FILE), why, false);
         }
     }
-    (ValueKind::Table(models), findings.0)
+    (Value::new(at(node.line).as_ref(), models), findings.0)
 }
 
 /// Reads the file that a model's section names, if it names one.
-fn take_key_from_file(members: &mut Map<String, Value>) -> Result<(), String> {
+fn take_key_from_file(members: &mut Map<String, Value>, origin: Option<String>) -> Result<(), String> {
     let file = match members.get(KEY_FILE).map(|value| &value.kind) {
         Some(ValueKind::String(file)) if !file.is_empty() => file.clone(),
         _ => return Ok(()),
@@ -362,19 +351,19 @@ fn take_key_from_file(members: &mut Map<String, Value>) -> Result<(), String> {
     if !secret::is_one_line(&key) {
         return Err(format!("{file:?}: {}", secret::ONE_LINE));
     }
-    members.insert("api_key".into(), Value::new(None, key.trim()));
+    members.insert("api_key".into(), Value::new(origin.as_ref(), key.trim()));
     Ok(())
 }
 
 /// `profiles`: what differs in some chats.
 const PROFILES: Sections = Sections {
     allowed: "[{name, chats: [ID, …], system_prompt, tools: [PATTERN, …], model: NAME, …}], with hot keys of a channel",
-    read: |node| {
+    read: |node, at| {
         let mut findings = Findings::default();
-        let profiles = sections::read_list(&OF_A_PROFILE, node, &mut findings);
-        (ValueKind::Array(profiles), findings.0)
+        let profiles = sections::read_list(&OF_A_PROFILE, node, at, &mut findings);
+        (Value::new(at(node.line).as_ref(), profiles), findings.0)
     },
-    hide: ValueKind::clone,
+    is_secret: |path| OF_A_PROFILE.is_secret(path),
 };
 
 static OF_A_PROFILE: LazyLock<Form> = LazyLock::new(|| {

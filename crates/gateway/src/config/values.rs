@@ -1,31 +1,20 @@
-//! The layered values: each with its origin, and bare, to compare one configuration with another.
+//! The layered values, each with its origin: what is printed, and what one configuration is compared with another by.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use config::{Map, Value, ValueKind};
+use config::{Value, ValueKind};
 
-use super::key::{Key, Reload, Since};
+use super::key::{Key, Reload};
 use super::sections::NAME;
 use super::table::{KEY_FILE, KEYS};
 
-/// The layered values by path, each with its origin.
-#[derive(Clone, Copy)]
-pub(super) struct LayeredValues<'a>(pub(super) &'a Value);
-
-/// The layered values, kept. Holds secrets; shows none.
+/// The layered values by path, each with its origin. Holds secrets; shows none.
 #[derive(Clone)]
-pub(super) struct KeptValues(pub(super) Value);
+pub struct Values(pub(super) Value);
 
-impl fmt::Debug for KeptValues {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeptValues")
-    }
-}
-
-impl<'a> LayeredValues<'a> {
-    pub(super) fn at(self, path: &str) -> Option<&'a Value> {
-        path.split('.').try_fold(self.0, |value, name| match &value.kind {
+impl Values {
+    pub(super) fn at(&self, path: &str) -> Option<&Value> {
+        path.split('.').try_fold(&self.0, |value, name| match &value.kind {
             ValueKind::Table(table) => table.get(name),
             // A list of sections, each of which has a name.
             ValueKind::Array(sections) => sections.iter().find(|section| is_named(section, name)),
@@ -34,7 +23,7 @@ impl<'a> LayeredValues<'a> {
     }
 
     /// Where the value at `path` was set. `None` means it is a default.
-    pub(super) fn origin(self, path: &str) -> Option<&'a str> {
+    pub(super) fn origin(&self, path: &str) -> Option<&str> {
         self.at(path).and_then(|value| match &value.kind {
             // A map's entries come from different layers: name one that set some, always the same.
             ValueKind::Table(table) => {
@@ -46,68 +35,43 @@ impl<'a> LayeredValues<'a> {
     }
 
     /// The files that hold the keys of `models`, each with the key that names it.
-    pub(super) fn key_files(self) -> impl Iterator<Item = (String, &'a str)> {
+    pub(super) fn key_files(&self) -> impl Iterator<Item = (String, &str)> {
         let models = self.at("models").and_then(|models| match &models.kind {
             ValueKind::Table(models) => Some(models),
             _ => None,
         });
         models.into_iter().flatten().filter_map(move |(name, _)| {
             let key = format!("models.{name}.{KEY_FILE}");
-            match &self.at(&key)?.kind {
-                ValueKind::String(file) if !file.is_empty() => Some((key, file.as_str())),
-                _ => None,
-            }
+            let file = self.text(&key).filter(|file| !file.is_empty())?;
+            Some((key, file))
         })
-    }
-
-    /// The key's value, if it is a text.
-    pub(super) fn text(self, path: &str) -> Option<&'a str> {
-        self.at(path).and_then(|value| text(&value.kind))
-    }
-
-    /// Is the key's value a blank text?
-    pub(super) fn is_blank(self, path: &str) -> bool {
-        self.text(path).is_some_and(is_blank)
-    }
-
-    pub(super) fn is_on(self, path: &str) -> bool {
-        self.at(path).is_some_and(|value| is_on(&value.kind))
-    }
-}
-
-/// Values by key, as they came out of the layers. Holds secrets; shows none.
-#[derive(Clone)]
-pub struct Values(BTreeMap<&'static str, ValueKind>);
-
-impl Values {
-    pub(super) fn of(layered: LayeredValues<'_>) -> Self {
-        let served = KEYS.iter().filter(|key| key.since == Since::Served);
-        Self(
-            served
-                .filter_map(|key| Some((key.path, bare(&layered.at(key.path)?.kind))))
-                .collect(),
-        )
     }
 
     /// Keys of this class whose value differs from `other`'s, in the order of the table.
     pub(super) fn differing(&self, other: &Self, class: Reload) -> Vec<&'static str> {
         let of_class = KEYS.iter().filter(|key| key.reload == class);
-        let differs = |key: &&Key| self.0.get(key.path) != other.0.get(key.path);
-        of_class.filter(differs).map(|key| key.path).collect()
+        let is_kept = |key: &&Key| match (self.at(key.path), other.at(key.path)) {
+            (Some(one), Some(other)) => is_same(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        of_class.filter(|key| !is_kept(key)).map(|key| key.path).collect()
     }
 
     /// The key's value, if it is a text.
     pub(super) fn text(&self, path: &str) -> Option<&str> {
-        self.0.get(path).and_then(text)
+        match &self.at(path)?.kind {
+            ValueKind::String(text) => Some(text),
+            _ => None,
+        }
     }
 
     /// Is the key's value a blank text?
     pub(super) fn is_blank(&self, path: &str) -> bool {
-        self.text(path).is_some_and(is_blank)
+        self.text(path).is_some_and(|text| text.trim().is_empty())
     }
 
     pub(super) fn is_on(&self, path: &str) -> bool {
-        self.0.get(path).is_some_and(is_on)
+        matches!(self.at(path), Some(value) if value.kind == ValueKind::Boolean(true))
     }
 }
 
@@ -116,39 +80,23 @@ fn is_named(section: &Value, name: &str) -> bool {
     matches!(members.get(NAME), Some(Value { kind: ValueKind::String(own), .. }) if own == name)
 }
 
-fn text(kind: &ValueKind) -> Option<&str> {
-    match kind {
-        ValueKind::String(text) => Some(text),
-        _ => None,
-    }
-}
-
-fn is_blank(text: &str) -> bool {
-    text.trim().is_empty()
-}
-
-fn is_on(kind: &ValueKind) -> bool {
-    matches!(kind, ValueKind::Boolean(true))
-}
-
-/// The value alone: the same value from another line or another layer is no change.
-fn bare(kind: &ValueKind) -> ValueKind {
-    let inner = |value: &Value| Value::new(None, bare(&value.kind));
-    match kind {
-        ValueKind::Array(items) => ValueKind::Array(items.iter().map(inner).collect()),
-        ValueKind::Table(table) => ValueKind::Table(
-            table
-                .iter()
-                .map(|(name, value)| (name.clone(), inner(value)))
-                .collect::<Map<_, _>>(),
-        ),
-        plain => plain.clone(),
+/// The same value from another line or another layer is no change.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (&one.kind, &other.kind) {
+        (ValueKind::Array(one), ValueKind::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (ValueKind::Table(one), ValueKind::Table(other)) => {
+            let same = |(name, value): (&String, &Value)| other.get(name).is_some_and(|other| is_same(value, other));
+            one.len() == other.len() && one.iter().all(same)
+        }
+        (one, other) => one == other,
     }
 }
 
 /// Without values: there are secrets among them.
 impl fmt::Debug for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Values({} keys)", self.0.len())
+        f.write_str("Values")
     }
 }

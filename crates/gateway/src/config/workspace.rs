@@ -8,13 +8,13 @@ use secrecy::ExposeSecret;
 use super::boot::Boot;
 use super::database_address::DatabaseAddress;
 use super::problem::Report;
-use super::values::LayeredValues;
+use super::values::Values;
 
 const KEY: &str = "tools.workspace";
 
 /// Refuses a workspace that holds the `file` of the configuration, the database, the templates or one of the `secrets` (variable and
 /// file), or that is a part of the templates.
-pub(super) fn check_workspace(boot: &Boot, layered: LayeredValues<'_>, file: &Path, secrets: &[(String, PathBuf)], report: &mut Report) {
+pub(super) fn check_workspace(boot: &Boot, layered: &Values, file: &Path, secrets: &[(String, PathBuf)], report: &mut Report) {
     let Some(workspace) = boot.tools.workspace.as_ref().filter(|_| !report.is_refused(KEY)) else {
         return;
     };

@@ -1,11 +1,14 @@
 //! Kinds: what each takes, what it refuses, and in which words.
 
+use config::ValueKind;
 use countersign_agent::template::yaml;
 
 use super::*;
+use crate::config::key::Key;
 
 fn check(kind: Kind, yaml: &str) -> Result<ValueKind, String> {
-    kind.parse(&yaml::parse(yaml).unwrap()).map_err(|refused| refused.why)
+    let read = Key::hot("key", kind, "").value(&yaml::parse(yaml).unwrap(), &|_| None);
+    read.map(|(value, _)| value.kind).map_err(|refused| refused.why)
 }
 
 #[track_caller]
@@ -160,7 +163,7 @@ fn lists_of_ids() {
     refused(Kind::Ids, "[oc_1, 7]", &format!("found 7 in the list, {allowed}"));
     refused(Kind::Ids, "[oc_1, oc_1]", &format!("found oc_1 in the list, {allowed}"));
     refused(Kind::Ids, "['oc 1']", &format!("found oc 1 in the list, {allowed}"));
-    assert_eq!(Kind::Ids.parse(&yaml::parse("[a,\n b,\n 7]").unwrap()).unwrap_err().line, 3);
+    assert_eq!(Kind::Ids.check(&yaml::parse("[a,\n b,\n 7]").unwrap()).unwrap_err().line, 3);
     let approvers = |same| Kind::Approvers { same };
     for good in ["requester", "anyone", "not_requester", "[ou_1]", "[ou_1, od-1]"] {
         assert!(check(approvers(false), good).is_ok(), "{good}");
@@ -246,7 +249,7 @@ fn effects_are_classes_of_tools() {
     for bad in ["{a: state}", "{a: }", "[a]", "{a: read, a: write}", "{'': read}"] {
         assert!(check(Kind::Effects, bad).is_err(), "{bad}");
     }
-    assert_eq!(Kind::Effects.parse(&yaml::parse("a: read\nb: red\n").unwrap()).unwrap_err().line, 2);
+    assert_eq!(Kind::Effects.check(&yaml::parse("a: read\nb: red\n").unwrap()).unwrap_err().line, 2);
 }
 
 /// design: what was found stays on one line and short.
