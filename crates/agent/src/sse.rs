@@ -8,7 +8,7 @@ const MAX_ID: usize = 1024;
 
 /// One event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct SseEvent {
     /// `event:`, empty when the server gives none.
     pub(crate) name: String,
     /// `data:` lines, joined by line feeds.
@@ -20,7 +20,7 @@ pub(crate) struct Event {
 pub(crate) struct Parser {
     line: Vec<u8>,
     after_cr: bool,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     #[cfg(feature = "mcp")]
     id: Option<String>,
@@ -34,7 +34,7 @@ pub(crate) struct Parser {
 
 impl Parser {
     /// Takes the next bytes; gives the events that they complete.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<SseEvent> {
         let mut events = Vec::new();
         for &byte in bytes {
             let second_half = byte == b'\n' && self.after_cr;
@@ -49,7 +49,7 @@ impl Parser {
     }
 
     /// The stream is over. An event without its blank line counts: some servers forget it after the last one.
-    pub(crate) fn end(mut self) -> Option<Event> {
+    pub(crate) fn end(mut self) -> Option<SseEvent> {
         if !self.line.is_empty() {
             self.end_line();
         }
@@ -62,7 +62,7 @@ impl Parser {
         self.line.len() + self.event.data.len()
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let bytes = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&bytes);
         let line = line.trim_start_matches('\u{feff}');

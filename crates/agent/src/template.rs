@@ -54,7 +54,11 @@ impl Templates {
         Self::build(embedded, overrides, problems)
     }
 
-    fn build(mut embedded: pieces::Pieces, mut overrides: pieces::Pieces, mut problems: Vec<String>) -> Result<Self, TemplateError> {
+    fn build(
+        mut embedded: pieces::TemplateTexts,
+        mut overrides: pieces::TemplateTexts,
+        mut problems: Vec<String>,
+    ) -> Result<Self, TemplateError> {
         let assets = pieces::take_assets(&mut embedded, &mut overrides);
         let mut env = environment();
         for (name, piece) in &embedded {

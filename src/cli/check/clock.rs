@@ -7,7 +7,7 @@ use countersign_gateway::app::Http;
 use futures_util::future::join_all;
 use reqwest::header::DATE;
 
-use super::verdict::Verdict;
+use super::verdict::CheckVerdict;
 
 /// A difference above this one is reported, although platforms still accept it.
 const NOTABLE: Duration = Duration::from_secs(60);
@@ -17,13 +17,13 @@ const WINDOW: Duration = Duration::from_secs(300);
 const ANSWER: Duration = Duration::from_secs(8);
 
 /// Asks each of `hosts` for no more than the `Date` of its answer.
-pub(super) async fn verdict(hosts: &[&str], http: &Http, clock: Clock) -> Verdict {
+pub(super) async fn verdict(hosts: &[&str], http: &Http, clock: Clock) -> CheckVerdict {
     if hosts.is_empty() {
-        return Verdict::Good(String::from("not compared: no channel and no model server to ask"));
+        return CheckVerdict::Good(String::from("not compared: no channel and no model server to ask"));
     }
     let asked = join_all(hosts.iter().map(|host| ahead(host, http, &clock))).await;
     match asked.into_iter().flatten().max_by_key(|seconds| seconds.unsigned_abs()) {
-        None => Verdict::Doubtful(String::from("not compared: no server told its time")),
+        None => CheckVerdict::Doubtful(String::from("not compared: no server told its time")),
         Some(seconds) => judge(seconds),
     }
 }
@@ -40,7 +40,7 @@ async fn ahead(host: &str, http: &Http, clock: &Clock) -> Option<i64> {
     Some((theirs.as_millisecond() - ours) / 1000)
 }
 
-fn judge(seconds: i64) -> Verdict {
+fn judge(seconds: i64) -> CheckVerdict {
     let span = Duration::from_secs(seconds.unsigned_abs());
     let told = format!(
         "this clock is {} s {}",
@@ -48,11 +48,11 @@ fn judge(seconds: i64) -> Verdict {
         if seconds > 0 { "behind" } else { "ahead" }
     );
     if span > WINDOW {
-        Verdict::Bad(format!("{told}: signed requests are refused over {} s", WINDOW.as_secs()))
+        CheckVerdict::Bad(format!("{told}: signed requests are refused over {} s", WINDOW.as_secs()))
     } else if span > NOTABLE {
-        Verdict::Doubtful(format!("{told}: signed requests are refused over {} s", WINDOW.as_secs()))
+        CheckVerdict::Doubtful(format!("{told}: signed requests are refused over {} s", WINDOW.as_secs()))
     } else {
-        Verdict::Good(String::from("agrees with the servers' within a minute"))
+        CheckVerdict::Good(String::from("agrees with the servers' within a minute"))
     }
 }
 
@@ -72,10 +72,10 @@ mod tests {
             (-7200, false, true, "7200 s ahead"),
         ] {
             let verdict = judge(seconds);
-            let (Verdict::Good(text) | Verdict::Doubtful(text) | Verdict::Bad(text)) = &verdict;
+            let (CheckVerdict::Good(text) | CheckVerdict::Doubtful(text) | CheckVerdict::Bad(text)) = &verdict;
             assert!(text.contains(words), "{seconds}: {text}");
-            assert_eq!(matches!(verdict, Verdict::Good(_)), good, "{seconds}");
-            assert_eq!(matches!(verdict, Verdict::Bad(_)), bad, "{seconds}");
+            assert_eq!(matches!(verdict, CheckVerdict::Good(_)), good, "{seconds}");
+            assert_eq!(matches!(verdict, CheckVerdict::Bad(_)), bad, "{seconds}");
         }
     }
 }

@@ -6,17 +6,17 @@ use countersign_agent::tools::McpServer;
 use countersign_agent::tools::try_server;
 use futures_util::future::join_all;
 
-use super::verdict::Verdict;
+use super::verdict::CheckVerdict;
 
 /// A verdict a server, by name, and the names of its tools.
-pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Vec<(String, Verdict, Vec<String>)> {
+pub(super) async fn verdicts(servers: &[McpServer], folder: Option<&Path>) -> Vec<(String, CheckVerdict, Vec<String>)> {
     join_all(servers.iter().map(|server| async {
         // Its own limits are longer than those of the other trials: a server may have to be downloaded first.
         let tried = try_server(server, folder).await;
         let verdict = match &tried {
-            Ok((tools, None)) => Verdict::Good(format!("the server answers and has {} tools", tools.len())),
-            Ok((tools, Some(left_out))) => Verdict::Doubtful(format!("the server answers and has {} tools; {left_out}", tools.len())),
-            Err(why) => Verdict::Bad(why.clone()),
+            Ok((tools, None)) => CheckVerdict::Good(format!("the server answers and has {} tools", tools.len())),
+            Ok((tools, Some(left_out))) => CheckVerdict::Doubtful(format!("the server answers and has {} tools; {left_out}", tools.len())),
+            Err(why) => CheckVerdict::Bad(why.clone()),
         };
         let tools = tried.map(|(tools, _)| tools).unwrap_or_default();
         (format!("tools.mcp_servers.{}", server.name), verdict, tools)
@@ -44,7 +44,7 @@ mod tests {
         let began = tokio::time::Instant::now();
         let tried = verdicts(&[silent], None).await;
         assert!(
-            matches!(&tried[0].1, Verdict::Bad(why) if why == "no answer within 60 s"),
+            matches!(&tried[0].1, CheckVerdict::Bad(why) if why == "no answer within 60 s"),
             "{tried:?}"
         );
         assert!(began.elapsed().as_secs() >= 60);

@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::verdict::Verdict;
+use super::verdict::CheckVerdict;
 use super::{clock, mcp, model, slack};
 use crate::cli::output::{problem, result};
 
@@ -26,7 +26,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Trial {
     what: String,
-    verdict: Verdict,
+    verdict: CheckVerdict,
 }
 
 impl Trial {
@@ -34,9 +34,9 @@ impl Trial {
     pub(super) fn print(&self, sound: &mut bool) -> anyhow::Result<()> {
         let what = &self.what;
         match &self.verdict {
-            Verdict::Good(text) => result(&format!("# online: {what}: {text}"))?,
-            Verdict::Doubtful(text) => problem(&format!("online: {what}: warning: {text}")),
-            Verdict::Bad(text) => {
+            CheckVerdict::Good(text) => result(&format!("# online: {what}: {text}"))?,
+            CheckVerdict::Doubtful(text) => problem(&format!("online: {what}: warning: {text}")),
+            CheckVerdict::Bad(text) => {
                 problem(&format!("online: {what}: {text}"));
                 *sound = false;
             }
@@ -108,16 +108,16 @@ pub(super) async fn try_all(boot: &Boot, live: &Live, tools: &[String]) -> anyho
         .chain(models)
         .chain([("clock".to_owned(), clock)])
         .chain(listed)
-        .chain(left_out.map(|line| ("tools".to_owned(), Verdict::Doubtful(line))));
+        .chain(left_out.map(|line| ("tools".to_owned(), CheckVerdict::Doubtful(line))));
     Ok(done.map(|(what, verdict)| Trial { what, verdict }).collect())
 }
 
 /// Does a connection for events open, and does the platform greet it? It is closed then. An event that comes in between is not acknowledged, so
 /// that the platform sends it to the gateway.
-async fn try_socket(platform: &dyn SocketPlatform) -> Verdict {
+async fn try_socket(platform: &dyn SocketPlatform) -> CheckVerdict {
     let socket = match platform.open().await {
         Ok(socket) => socket,
-        Err(error) => return Verdict::Bad(error.to_string()),
+        Err(error) => return CheckVerdict::Bad(error.to_string()),
     };
     let (greeted, is_greeted) = oneshot::channel();
     let (recycle, _) = oneshot::channel();
@@ -131,17 +131,17 @@ async fn try_socket(platform: &dyn SocketPlatform) -> Verdict {
     let mut serving = std::pin::pin!(socket.serve(&clock, signals, async |_| SocketAnswer::NotTaken));
     tokio::select! {
         biased;
-        ending = &mut serving => Verdict::Bad(ending.why().to_owned()),
+        ending = &mut serving => CheckVerdict::Bad(ending.why().to_owned()),
         Ok(()) = is_greeted => {
             stop.cancel();
             serving.await;
-            Verdict::Good(String::from("a connection for events opens"))
+            CheckVerdict::Good(String::from("a connection for events opens"))
         }
     }
 }
 
-async fn limited(trial: impl Future<Output = Verdict>) -> Verdict {
-    let late = || Verdict::Bad(format!("no answer in {} s", LIMIT.as_secs()));
+async fn limited(trial: impl Future<Output = CheckVerdict>) -> CheckVerdict {
+    let late = || CheckVerdict::Bad(format!("no answer in {} s", LIMIT.as_secs()));
     tokio::time::timeout(LIMIT, trial).await.unwrap_or_else(|_| late())
 }
 
@@ -153,37 +153,39 @@ async fn when<T>(trial: Option<impl Future<Output = T>>) -> Option<T> {
 }
 
 /// Would a start go well with the database? It is left as it is, beside a gateway that may be running.
-async fn try_database(url: &SecretString, migrate_on_start: bool) -> Verdict {
+async fn try_database(url: &SecretString, migrate_on_start: bool) -> CheckVerdict {
     match Ledger::try_start(url, migrate_on_start).await {
-        Ok(SchemaState::Current) => Verdict::Good(String::from("the database answers and has the current schema")),
-        Ok(SchemaState::Absent) if migrate_on_start => Verdict::Good(String::from("the file does not exist yet and will be created")),
+        Ok(SchemaState::Current) => CheckVerdict::Good(String::from("the database answers and has the current schema")),
+        Ok(SchemaState::Absent) if migrate_on_start => CheckVerdict::Good(String::from("the file does not exist yet and will be created")),
         Ok(SchemaState::Behind) if migrate_on_start => {
-            Verdict::Good(String::from("the database answers; its schema is brought up to date at start"))
+            CheckVerdict::Good(String::from("the database answers; its schema is brought up to date at start"))
         }
-        Ok(SchemaState::Absent) => Verdict::Bad(String::from("the file does not exist: run `countersign migrate`")),
-        Ok(SchemaState::Behind) => Verdict::Bad(String::from("the schema is older than this program: run `countersign migrate`")),
-        Err(error) => Verdict::Bad(error.to_string()),
+        Ok(SchemaState::Absent) => CheckVerdict::Bad(String::from("the file does not exist: run `countersign migrate`")),
+        Ok(SchemaState::Behind) => CheckVerdict::Bad(String::from("the schema is older than this program: run `countersign migrate`")),
+        Err(error) => CheckVerdict::Bad(error.to_string()),
     }
 }
 
 /// How Redis stands; `None` without a configured one.
-async fn redis_verdict(coordination: &Coordination) -> Option<Verdict> {
+async fn redis_verdict(coordination: &Coordination) -> Option<CheckVerdict> {
     let Coordination::Redis { url, prefix } = coordination else {
         return None;
     };
     Some(match try_redis(url, prefix).await {
-        Ok(()) => Verdict::Good(String::from("the server takes keys and wake-ups")),
+        Ok(()) => CheckVerdict::Good(String::from("the server takes keys and wake-ups")),
         // What the server says of its own; a password is in none of it.
-        Err(StoreError::Unavailable(why)) => Verdict::Bad(why),
-        Err(error) => Verdict::Bad(error.to_string()),
+        Err(StoreError::Unavailable(why)) => CheckVerdict::Bad(why),
+        Err(error) => CheckVerdict::Bad(error.to_string()),
     })
 }
 
 /// The tenant token and the bot's own id.
-async fn try_lark(client: &LarkClient) -> Verdict {
+async fn try_lark(client: &LarkClient) -> CheckVerdict {
     match client.identity().await {
-        Ok(bot) => Verdict::Good(format!("the credentials are good; the bot is {bot}")),
-        Err(DeliveryError::Forbidden(reason)) => Verdict::Bad(format!("the credentials or permissions are refused: {reason}")),
-        Err(DeliveryError::Retry { reason, .. } | DeliveryError::Content(reason) | DeliveryError::Gone(reason)) => Verdict::Bad(reason),
+        Ok(bot) => CheckVerdict::Good(format!("the credentials are good; the bot is {bot}")),
+        Err(DeliveryError::Forbidden(reason)) => CheckVerdict::Bad(format!("the credentials or permissions are refused: {reason}")),
+        Err(DeliveryError::Retry { reason, .. } | DeliveryError::Content(reason) | DeliveryError::Gone(reason)) => {
+            CheckVerdict::Bad(reason)
+        }
     }
 }

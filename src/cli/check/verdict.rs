@@ -4,7 +4,7 @@ use countersign_gateway::channels::deepest_cause;
 
 /// How a trial ended, in words that hold no secret and nothing that a server said but its codes.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum CheckVerdict {
     Good(String),
     /// It works, but should be known.
     Doubtful(String),
@@ -12,8 +12,8 @@ pub(super) enum Verdict {
 }
 
 /// What went wrong on the way, by its kind and its deepest cause: the error's own text may hold the URL.
-pub(super) fn transport(error: &reqwest::Error) -> Verdict {
-    Verdict::Bad(if error.is_timeout() {
+pub(super) fn transport(error: &reqwest::Error) -> CheckVerdict {
+    CheckVerdict::Bad(if error.is_timeout() {
         String::from("no answer in time")
     } else if error.is_connect() {
         format!("no connection: {}", deepest_cause(error))

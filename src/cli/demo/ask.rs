@@ -11,7 +11,7 @@ use countersign_agent::domain::Locale;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, channel};
 
-use words::{Choice, Effect, Words};
+use words::{Choice, DemoEffect, DemoWords};
 
 /// How long a reader may think about one line.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -21,7 +21,7 @@ const UNREAD_LINES: usize = 64;
 
 /// What came of the question for an answer.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answer {
+pub(super) enum PageAnswer {
     /// These words are sent to the chat.
     Say(String),
     /// There is none: the input has ended, or nobody wrote a line in time. The demo ends with this code.
@@ -29,13 +29,13 @@ pub(super) enum Answer {
 }
 
 /// Whoever sits at the terminal.
-pub(super) struct Reader {
+pub(super) struct AnswerReader {
     lines: Receiver<String>,
     out: Box<dyn Write + Send>,
     locale: Locale,
 }
 
-impl Reader {
+impl AnswerReader {
     pub(super) fn at_terminal(locale: Locale) -> Self {
         let (send, lines) = channel(UNREAD_LINES);
         // A thread that nobody joins: blocked in a read, it does not keep the process from ending.
@@ -57,7 +57,7 @@ impl Reader {
     }
 
     /// Asks until the reader has answered the card of a gate of this kind. How it ended is printed, if not with an answer.
-    pub(super) async fn answer(&mut self, kind: &str) -> anyhow::Result<Answer> {
+    pub(super) async fn answer(&mut self, kind: &str) -> anyhow::Result<PageAnswer> {
         let words = words::about(kind, self.locale);
         // What was typed before the card was there answers something else.
         while self.lines.try_recv().is_ok() {}
@@ -70,7 +70,7 @@ impl Reader {
                 Err(_) => return self.leave(ExitCode::FAILURE, words::nobody_answered(self.locale)),
             };
             match understand(&words, chosen, &line) {
-                Heard::Answer(text) => return Ok(Answer::Say(text)),
+                Heard::Answer(text) => return Ok(PageAnswer::Say(text)),
                 Heard::Choice(choice, question) => {
                     chosen = Some(choice);
                     self.print(&format!("{question} > "))?;
@@ -84,9 +84,9 @@ impl Reader {
     }
 
     /// The cursor stands behind the question: the sentence begins below.
-    fn leave(&mut self, code: ExitCode, sentence: &str) -> anyhow::Result<Answer> {
+    fn leave(&mut self, code: ExitCode, sentence: &str) -> anyhow::Result<PageAnswer> {
         self.print(&format!("\n\n{sentence}\n"))?;
-        Ok(Answer::Left(code))
+        Ok(PageAnswer::Left(code))
     }
 
     fn print(&mut self, text: &str) -> anyhow::Result<()> {
@@ -105,10 +105,10 @@ enum Heard {
 }
 
 /// Reads a line; `chosen` is the letter before it that wanted words.
-fn understand(words: &Words, chosen: Option<&'static Choice>, line: &str) -> Heard {
+fn understand(words: &DemoWords, chosen: Option<&'static Choice>, line: &str) -> Heard {
     let text = line.trim();
     if let Some(Choice {
-        effect: Effect::Write { end, .. },
+        effect: DemoEffect::Write { end, .. },
         ..
     }) = chosen
     {
@@ -120,8 +120,8 @@ fn understand(words: &Words, chosen: Option<&'static Choice>, line: &str) -> Hea
     }
     if let Some(choice) = words.choices.iter().find(|choice| text.eq_ignore_ascii_case(choice.letter)) {
         return match choice.effect {
-            Effect::Say(text) => Heard::Answer(text.to_owned()),
-            Effect::Write { question, .. } => Heard::Choice(choice, question),
+            DemoEffect::Say(text) => Heard::Answer(text.to_owned()),
+            DemoEffect::Write { question, .. } => Heard::Choice(choice, question),
         };
     }
     // The gateway ignores signs alone. One letter is a slip of the finger; one Chinese character may be a word.
@@ -137,8 +137,8 @@ fn understand(words: &Words, chosen: Option<&'static Choice>, line: &str) -> Hea
 mod tests {
     use super::*;
 
-    fn reader(lines: Receiver<String>) -> Reader {
-        Reader {
+    fn reader(lines: Receiver<String>) -> AnswerReader {
+        AnswerReader {
             lines,
             out: Box::new(std::io::sink()),
             locale: Locale::EnUs,
@@ -197,7 +197,10 @@ mod tests {
         let (send, lines) = channel(UNREAD_LINES);
         send.try_send("o".to_owned()).unwrap();
         drop(send);
-        assert_eq!(reader(lines).answer("plan_review").await.unwrap(), Answer::Left(ExitCode::SUCCESS));
+        assert_eq!(
+            reader(lines).answer("plan_review").await.unwrap(),
+            PageAnswer::Left(ExitCode::SUCCESS)
+        );
     }
 
     /// design: somebody who went away is not waited for: the demo ends a quarter of an hour after the last line.
@@ -205,7 +208,10 @@ mod tests {
     async fn nobody_is_waited_for_without_end() {
         let (_send, lines) = channel(UNREAD_LINES);
         let began = tokio::time::Instant::now();
-        assert_eq!(reader(lines).answer("plan_review").await.unwrap(), Answer::Left(ExitCode::FAILURE));
+        assert_eq!(
+            reader(lines).answer("plan_review").await.unwrap(),
+            PageAnswer::Left(ExitCode::FAILURE)
+        );
         assert!(began.elapsed() >= PATIENCE);
     }
 }

@@ -9,8 +9,8 @@ const SECRET: &str = "demo-secret-0123456789";
 const BOT_TOKEN: &str = "xoxb-demo-bot-token-0123456789";
 
 #[derive(Debug)]
-pub(super) struct Scene {
-    server: Server,
+pub(super) struct DemoScene {
+    server: DemoServer,
     /// The people; they do not know yet where the gateway is.
     pub(super) tenant: Tenant,
     /// The part `channels:` of the configuration.
@@ -24,12 +24,12 @@ pub(super) struct Scene {
 }
 
 #[derive(Debug)]
-enum Server {
+enum DemoServer {
     Lark(FakeLark),
     Slack(FakeSlack),
 }
 
-impl Scene {
+impl DemoScene {
     /// Starts a played Lark.
     pub(super) async fn lark(locale: Locale, http: reqwest::Client, clock: Clock, ids: Ids) -> anyhow::Result<Self> {
         let lark = FakeLark::start(APP_ID, SECRET, clock.clone()).await?;
@@ -46,7 +46,7 @@ impl Scene {
                 locale.as_str(),
                 lark.base_url(),
             ),
-            server: Server::Lark(lark),
+            server: DemoServer::Lark(lark),
             name: "Lark",
             chat: "oc_weekly",
             user: "ou_lin",
@@ -69,7 +69,7 @@ impl Scene {
                 locale.as_str(),
                 slack.base_url(),
             ),
-            server: Server::Slack(slack),
+            server: DemoServer::Slack(slack),
             name: "Slack",
             chat: "C0WEEKLY",
             user: "U0LIN",
@@ -80,8 +80,8 @@ impl Scene {
 
     pub(super) fn stage(&self) -> &Stage {
         match &self.server {
-            Server::Lark(lark) => lark,
-            Server::Slack(slack) => slack,
+            DemoServer::Lark(lark) => lark,
+            DemoServer::Slack(slack) => slack,
         }
     }
 }

@@ -14,11 +14,11 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::args::DemoArgs;
-use super::ask::{Answer, Reader};
+use super::ask::{AnswerReader, PageAnswer};
 use super::folder::Folder;
 use super::limit::TimeLimit;
 use super::print::{Printer, PrintingModel};
-use super::scene::Scene;
+use super::scene::DemoScene;
 
 /// The whole show must not take longer.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -39,8 +39,8 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
     let (clock, ids) = (Clock::system(), Ids::random());
     let http = countersign_agent::tls::http_client().no_proxy().timeout(TIME_LIMIT).build()?;
     let mut scene = match args.channel.as_str() {
-        "slack" => Scene::slack(args.locale(), http.clone(), clock.clone(), ids).await?,
-        _ => Scene::lark(args.locale(), http.clone(), clock.clone(), ids).await?,
+        "slack" => DemoScene::slack(args.locale(), http.clone(), clock.clone(), ids).await?,
+        _ => DemoScene::lark(args.locale(), http.clone(), clock.clone(), ids).await?,
     };
     let file = folder.configure(&scene.settings, if args.plan { "plan" } else { "react" })?;
     let loaded = config::load(Some(&file), std::iter::empty()).map_err(|problems| {
@@ -68,7 +68,7 @@ pub(super) async fn run(args: DemoArgs, folder: &Folder) -> anyhow::Result<ExitC
         seen: 0,
         request: String::new(),
         locale: args.locale(),
-        reader: args.is_answered_by_reader().then(|| Reader::at_terminal(args.locale())),
+        reader: args.is_answered_by_reader().then(|| AnswerReader::at_terminal(args.locale())),
         replies: args.replies.into(),
         read: if slow { READ } else { Duration::ZERO },
         answered: Vec::new(),
@@ -109,7 +109,7 @@ fn interruption() -> anyhow::Result<impl Future<Output = ()>> {
 }
 
 struct Show {
-    scene: Scene,
+    scene: DemoScene,
     http: reqwest::Client,
     base: String,
     printer: Printer,
@@ -121,7 +121,7 @@ struct Show {
     request: String,
     locale: Locale,
     /// Who answers the cards; without one the replies do.
-    reader: Option<Reader>,
+    reader: Option<AnswerReader>,
     replies: VecDeque<String>,
     /// The pause after each change of the chat.
     read: Duration,
@@ -157,17 +157,17 @@ impl Show {
                 Some(reader) => reader.answer(&asked.kind).await?,
                 None if again => {
                     self.repeated.push(asked.gate.clone());
-                    Answer::Say(reply.0)
+                    PageAnswer::Say(reply.0)
                 }
-                None => Answer::Say(self.replies.pop_front().unwrap_or_else(|| String::from("OK"))),
+                None => PageAnswer::Say(self.replies.pop_front().unwrap_or_else(|| String::from("OK"))),
             };
             if !self.answered.contains(&asked.gate) {
                 self.answered.push(asked.gate);
             }
-            self.replaces = matches!(&answer, Answer::Say(text) if text.trim_start().starts_with("/new"));
+            self.replaces = matches!(&answer, PageAnswer::Say(text) if text.trim_start().starts_with("/new"));
             reply = match answer {
-                Answer::Say(text) => (text, Some(asked.card)),
-                Answer::Left(code) => return Ok(Some(code)),
+                PageAnswer::Say(text) => (text, Some(asked.card)),
+                PageAnswer::Left(code) => return Ok(Some(code)),
             };
         }
     }

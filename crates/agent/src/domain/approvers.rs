@@ -25,7 +25,7 @@ pub enum Approvers {
 }
 
 impl Approvers {
-    /// Is anybody in the chat as good as another?
+    /// May every person in the chat approve?
     #[must_use]
     pub fn is_open_to_all(&self) -> bool {
         match self {

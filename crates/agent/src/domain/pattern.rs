@@ -138,9 +138,9 @@ pub fn fits(pattern: &str, text: &str) -> bool {
         let mut next = vec![false; at.len()];
         for (position, mark) in marks.iter().enumerate().filter(|(position, _)| at[*position]) {
             match mark {
-                Mark::One(wanted) => next[position + 1] |= *wanted == c,
-                Mark::Part => next[position] |= !ends,
-                Mark::Anything => next[position] = true,
+                PatternMark::One(wanted) => next[position + 1] |= *wanted == c,
+                PatternMark::Part => next[position] |= !ends,
+                PatternMark::Anything => next[position] = true,
             }
         }
         skip_stars(&marks, &mut next);
@@ -150,29 +150,29 @@ pub fn fits(pattern: &str, text: &str) -> bool {
 }
 
 /// What a pattern says of the next characters.
-enum Mark {
+enum PatternMark {
     One(char),
     Part,
     Anything,
 }
 
-fn marks(pattern: &str) -> Vec<Mark> {
+fn marks(pattern: &str) -> Vec<PatternMark> {
     let mut marks = Vec::new();
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
         marks.push(match c {
-            '*' if chars.next_if_eq(&'*').is_some() => Mark::Anything,
-            '*' => Mark::Part,
-            c => Mark::One(c),
+            '*' if chars.next_if_eq(&'*').is_some() => PatternMark::Anything,
+            '*' => PatternMark::Part,
+            c => PatternMark::One(c),
         });
     }
     marks
 }
 
 /// A star may stand for nothing.
-fn skip_stars(marks: &[Mark], at: &mut [bool]) {
+fn skip_stars(marks: &[PatternMark], at: &mut [bool]) {
     for (position, mark) in marks.iter().enumerate() {
-        if at[position] && !matches!(mark, Mark::One(_)) {
+        if at[position] && !matches!(mark, PatternMark::One(_)) {
             at[position + 1] = true;
         }
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::JournalError;
 use super::drive::{CallSetup, Engine, RunEnd};
 use super::journal::Journal;
-use super::notebook::{Notebook, Page, RestoreError};
+use super::notebook::{Notebook, NotebookPage, RestoreError};
 use super::observers::{Observer, Observers};
 use super::task::Task;
 use super::{ModelHealth, Timings};
@@ -79,7 +79,7 @@ impl Agent {
     /// A task that has not begun; [`Task::execute`] carries it out.
     #[must_use]
     pub fn task(&self, goal: &str) -> Task {
-        let notebook = Notebook::new(Page::of(self.begin(goal, "user")), self.engine.clock.clone());
+        let notebook = Notebook::new(NotebookPage::of(self.begin(goal, "user")), self.engine.clock.clone());
         Task::new(notebook, Some(self.engine.clone()))
     }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-pub(super) use self::page::Page;
+pub(super) use self::page::NotebookPage;
 use super::journal::{Journal, OutsideInput, Sending, StepRecord};
 use crate::domain::SignalKind;
 use crate::domain::handshake::Actor;
@@ -82,16 +82,16 @@ pub enum TaskError {
 /// Everything that happens to the turn from outside goes through it, also while the turn runs: [`Notebook::decide`],
 /// [`Notebook::say`], [`Notebook::stop`]. Who may say what is for the program to know: a notebook takes every `by` for true.
 #[derive(Clone)]
-pub struct Notebook(Arc<Inner>);
+pub struct Notebook(Arc<NotebookInner>);
 
-struct Inner {
+struct NotebookInner {
     held: Mutex<NotebookContents>,
     /// Ready when somebody has spoken.
     words: Notify,
 }
 
 struct NotebookContents {
-    page: Page,
+    page: NotebookPage,
     clock: Clock,
     keeper: Option<Keeper>,
 }
@@ -103,9 +103,9 @@ impl fmt::Debug for Notebook {
 }
 
 impl Notebook {
-    pub(super) fn new(page: Page, clock: Clock) -> Self {
+    pub(super) fn new(page: NotebookPage, clock: Clock) -> Self {
         let held = NotebookContents { page, clock, keeper: None };
-        Self(Arc::new(Inner {
+        Self(Arc::new(NotebookInner {
             held: Mutex::new(held),
             words: Notify::new(),
         }))
@@ -120,7 +120,7 @@ impl Notebook {
     }
 
     /// Changes what is kept with the next step.
-    pub(super) fn prepare(&self, edit: impl FnOnce(&mut Page)) {
+    pub(super) fn prepare(&self, edit: impl FnOnce(&mut NotebookPage)) {
         edit(&mut self.held().page);
     }
 
@@ -250,7 +250,7 @@ impl Notebook {
     }
 
     /// Changes the page whole, and only once that is kept. `None` means there is nothing to change.
-    fn change<T, E: From<JournalError>>(&self, edit: impl FnOnce(&mut Page) -> Result<Option<T>, E>) -> Result<Option<T>, E> {
+    fn change<T, E: From<JournalError>>(&self, edit: impl FnOnce(&mut NotebookPage) -> Result<Option<T>, E>) -> Result<Option<T>, E> {
         let mut held = self.held();
         let mut next = held.page.clone();
         let Some(given) = edit(&mut next)? else { return Ok(None) };

@@ -124,7 +124,7 @@ impl Observers {
     async fn tell(&self, turn: &Turn, observed: &[Observed]) -> Result<(), HookError> {
         for one in observed {
             for observer in &self.0 {
-                told(&**observer, turn, one).await?;
+                notify(&**observer, turn, one).await?;
             }
         }
         Ok(())
@@ -134,7 +134,7 @@ impl Observers {
     async fn tell_the_end(&self, turn: &Turn, observed: &[Observed]) {
         for one in observed {
             for observer in &self.0 {
-                if let Err(error) = told(&**observer, turn, one).await {
+                if let Err(error) = notify(&**observer, turn, one).await {
                     warn!(turn.id = turn.state.turn_id, %error, "an observer objects to the end of a turn; it stays as it is");
                 }
             }
@@ -142,7 +142,7 @@ impl Observers {
     }
 }
 
-fn told<'a>(observer: &'a dyn Observer, turn: &'a Turn, one: &'a Observed) -> BoxFuture<'a, Result<(), HookError>> {
+fn notify<'a>(observer: &'a dyn Observer, turn: &'a Turn, one: &'a Observed) -> BoxFuture<'a, Result<(), HookError>> {
     match one {
         Observed::PlanCreated(plan) => observer.plan_created(turn, plan),
         Observed::StepsUpdated(changes) => observer.steps_updated(turn, changes),

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::JournalError;
 use super::drive::{Engine, RunEnd};
 use super::journal::Journal as _;
-use super::notebook::{Notebook, OpenGate, Page, RestoreError, TaskError};
+use super::notebook::{Notebook, NotebookPage, OpenGate, RestoreError, TaskError};
 use crate::domain::{Clock, Message, Plan, SignalKind, Step, TurnReason, TurnStatus};
 use crate::reducer::{Next, open_steps};
 
@@ -100,7 +100,7 @@ impl Task {
     /// # Errors
     /// [`RestoreError::VersionMismatch`] when a newer version wrote it; [`RestoreError::Damaged`].
     pub fn deserialize(stored: &str) -> Result<Self, RestoreError> {
-        let page = Page::decode(stored)?;
+        let page = NotebookPage::decode(stored)?;
         Ok(Self::new(Notebook::new(page, Clock::system()), None))
     }
 

@@ -21,7 +21,7 @@ const MAX_WORD: usize = 40;
 
 /// How a whole answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum AnswerEnd {
     /// The model was done.
     Whole,
     /// At the output limit.
@@ -36,18 +36,18 @@ pub(super) enum End {
 ///
 /// # Errors
 /// Any other word: what came with it is a part of an answer, or none.
-pub(super) fn end(reason: Option<&Value>) -> Result<End, Failure> {
+pub(super) fn end(reason: Option<&Value>) -> Result<AnswerEnd, Failure> {
     let reason = match reason {
-        None | Some(Value::Null) => return Ok(End::Whole),
+        None | Some(Value::Null) => return Ok(AnswerEnd::Whole),
         Some(Value::String(word)) => word.trim().to_lowercase(),
         Some(other) => other.to_string(),
     };
     match reason.as_str() {
-        "" | "null" | "stop" | "end_turn" | "tool_calls" | "tool_use" | "function_call" | "eos" | "stop_sequence" => Ok(End::Whole),
+        "" | "null" | "stop" | "end_turn" | "tool_calls" | "tool_use" | "function_call" | "eos" | "stop_sequence" => Ok(AnswerEnd::Whole),
         // Anthropic's word for an answer that filled the rest of the window.
-        "length" | "max_tokens" | "model_context_window_exceeded" => Ok(End::Cut),
-        "content_filter" => Ok(End::Filtered),
-        "refusal" => Ok(End::Refused),
+        "length" | "max_tokens" | "model_context_window_exceeded" => Ok(AnswerEnd::Cut),
+        "content_filter" => Ok(AnswerEnd::Filtered),
+        "refusal" => Ok(AnswerEnd::Refused),
         odd => Err(odd_end(odd)),
     }
 }
@@ -75,22 +75,22 @@ fn odd_end(word: &str) -> Failure {
 }
 
 /// The answer of a model that refuses: its words. Calls beside them would act on what it refused.
-pub(super) fn refused(request: &ChatRequest, words: String, tokens: u64) -> Result<ChatReply, Failure> {
+pub(super) fn refusal_reply(request: &ChatRequest, words: String, tokens: u64) -> Result<ChatReply, Failure> {
     if words.trim().is_empty() {
         return Err(Failure::Filtered);
     }
-    Calls::new(request, false).finish(words, None, tokens)
+    CallCollector::new(request, false).finish(words, None, tokens)
 }
 
 /// Collects the calls of one answer.
-pub(super) struct Calls {
+pub(super) struct CallCollector {
     used: HashSet<String>,
     cut: bool,
     cut_call: bool,
     read: Vec<ToolCall>,
 }
 
-impl Calls {
+impl CallCollector {
     /// For the answer to `request`; `cut`: it ended at the length limit.
     pub(super) fn new(request: &ChatRequest, cut: bool) -> Self {
         let earlier = request.messages.iter().flat_map(|message| &message.calls);

@@ -5,14 +5,14 @@
 mod assembly;
 mod log;
 
-pub(super) use assembly::Assembly;
+pub(super) use assembly::AnthropicAssembly;
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::model::answer::{Calls, End, end, refused};
-use crate::model::manner::{Asking, Delivery};
+use crate::model::answer::{AnswerEnd, CallCollector, end, refusal_reply};
+use crate::model::manner::{AnswerForm, Asking};
 use crate::model::retry::Failure;
 use crate::model::{ChatReply, ChatRequest};
 
@@ -26,7 +26,7 @@ pub(in crate::model) fn body(asking: Asking<'_>, request: &ChatRequest) -> Value
     if !system.is_empty() {
         body["system"] = json!(system);
     }
-    if asking.manner.delivery != Delivery::Whole {
+    if asking.manner.delivery != AnswerForm::Whole {
         body["stream"] = json!(true);
     }
     let tools = asking.manner.offered(&request.tools);
@@ -72,18 +72,18 @@ pub(in crate::model) fn reply(answer: &Value, request: &ChatRequest) -> Result<C
     let text: String = texts.filter_map(|block| block.get("text")?.as_str()).collect();
     let tokens = tokens(answer.get("usage"));
     match end {
-        End::Filtered => return Err(Failure::Filtered),
-        End::Refused => return refused(request, text, tokens),
-        End::Whole | End::Cut => {}
+        AnswerEnd::Filtered => return Err(Failure::Filtered),
+        AnswerEnd::Refused => return refusal_reply(request, text, tokens),
+        AnswerEnd::Whole | AnswerEnd::Cut => {}
     }
-    let mut calls = Calls::new(request, end == End::Cut);
+    let mut calls = CallCollector::new(request, end == AnswerEnd::Cut);
     for call in blocks.iter().filter(|block| kind(block) == "tool_use") {
         let text = |name: &str| call.get(name).and_then(Value::as_str);
         calls.push(text("id"), text("name"), call.get("input"))?;
     }
     // Text is seen to be cut; an object is as empty as the server left it when it had to stop.
     let object = |last: &Value| kind(last) == "tool_use" && !last.get("input").is_some_and(Value::is_string);
-    if end == End::Cut && blocks.last().is_some_and(object) {
+    if end == AnswerEnd::Cut && blocks.last().is_some_and(object) {
         calls.cut_last();
     }
     calls.finish(text, log::raw(blocks), tokens)

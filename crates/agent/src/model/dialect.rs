@@ -70,14 +70,14 @@ pub(super) struct Target {
 /// An answer that is put together from a stream, in the form in which it would have come in one piece: both are then read
 /// by the same code.
 pub(super) struct Assembly {
-    pieces: Pieces,
+    pieces: AnswerPieces,
     /// Halves of characters are in it.
     is_torn: bool,
 }
 
-enum Pieces {
-    OpenAi(openai::Assembly),
-    Anthropic(anthropic::Assembly),
+enum AnswerPieces {
+    OpenAi(openai::OpenAiAssembly),
+    Anthropic(anthropic::AnthropicAssembly),
 }
 
 impl Dialect {
@@ -158,8 +158,8 @@ impl Dialect {
 
     pub(super) fn assembly(self) -> Assembly {
         let pieces = match self {
-            Self::OpenAi => Pieces::OpenAi(openai::Assembly::default()),
-            Self::Anthropic => Pieces::Anthropic(anthropic::Assembly::default()),
+            Self::OpenAi => AnswerPieces::OpenAi(openai::OpenAiAssembly::default()),
+            Self::Anthropic => AnswerPieces::Anthropic(anthropic::AnthropicAssembly::default()),
         };
         Assembly { pieces, is_torn: false }
     }
@@ -173,33 +173,33 @@ impl Assembly {
     pub(super) fn take(&mut self, data: &Piece) -> Result<bool, Failure> {
         self.is_torn |= data.is_torn;
         match &mut self.pieces {
-            Pieces::OpenAi(assembly) => assembly.take(&data.value),
-            Pieces::Anthropic(assembly) => assembly.take(&data.value),
+            AnswerPieces::OpenAi(assembly) => assembly.take(&data.value),
+            AnswerPieces::Anthropic(assembly) => assembly.take(&data.value),
         }
     }
 
     /// The server said that this is all (`[DONE]`).
     pub(super) fn end(&mut self) {
         match &mut self.pieces {
-            Pieces::OpenAi(assembly) => assembly.end(),
+            AnswerPieces::OpenAi(assembly) => assembly.end(),
             // Has an event of its own for this.
-            Pieces::Anthropic(_) => {}
+            AnswerPieces::Anthropic(_) => {}
         }
     }
 
     /// The answer is there; only its end is not.
     pub(super) fn is_answered(&self) -> bool {
         match &self.pieces {
-            Pieces::OpenAi(assembly) => assembly.is_answered(),
-            Pieces::Anthropic(assembly) => assembly.is_answered(),
+            AnswerPieces::OpenAi(assembly) => assembly.is_answered(),
+            AnswerPieces::Anthropic(assembly) => assembly.is_answered(),
         }
     }
 
     /// The answer, or none when the stream ended before it did.
     pub(super) fn finish(self) -> Option<Value> {
         let mut answer = match self.pieces {
-            Pieces::OpenAi(assembly) => assembly.finish(),
-            Pieces::Anthropic(assembly) => assembly.finish(),
+            AnswerPieces::OpenAi(assembly) => assembly.finish(),
+            AnswerPieces::Anthropic(assembly) => assembly.finish(),
         }?;
         if self.is_torn {
             foreign_json::join(&mut answer);

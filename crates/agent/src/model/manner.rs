@@ -71,7 +71,7 @@ pub(super) fn mark(raw: &mut Value, server: &str) {
 
 /// How an answer is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Delivery {
+pub(super) enum AnswerForm {
     /// As a stream that ends with its token count.
     #[default]
     Counted,
@@ -84,7 +84,7 @@ pub(super) enum Delivery {
 /// What a server is known not to take.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Manner {
-    pub(super) delivery: Delivery,
+    pub(super) delivery: AnswerForm,
     /// The system prompt stands before the first words of the user's side.
     pub(super) no_system: bool,
     /// Words after results stand at the end of the last result.
@@ -108,7 +108,7 @@ pub(super) struct Manner {
 impl Default for Manner {
     fn default() -> Self {
         Self {
-            delivery: Delivery::default(),
+            delivery: AnswerForm::default(),
             no_system: false,
             words_in_results: false,
             no_choice: false,
@@ -240,9 +240,9 @@ impl Manner {
 
     fn simpler(&mut self, words: &str) -> Option<String> {
         let less = if words.contains("stream_options") || words.contains("include_usage") {
-            Delivery::Streamed
+            AnswerForm::Streamed
         } else if words.contains("stream") {
-            Delivery::Whole
+            AnswerForm::Whole
         } else {
             return None;
         };
@@ -251,7 +251,7 @@ impl Manner {
         }
         self.delivery = less;
         Some(
-            if less == Delivery::Whole {
+            if less == AnswerForm::Whole {
                 "the stream"
             } else {
                 "the count of tokens in the stream"

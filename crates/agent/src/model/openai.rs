@@ -5,14 +5,14 @@
 
 mod assembly;
 
-pub(super) use assembly::Assembly;
+pub(super) use assembly::OpenAiAssembly;
 
 use serde_json::{Map, Value, json};
 
 use crate::domain::Message;
-use crate::model::answer::{Calls, End, choice_error, end, object, refused};
+use crate::model::answer::{AnswerEnd, CallCollector, choice_error, end, object, refusal_reply};
 use crate::model::dialogue::{Side, joined, sides};
-use crate::model::manner::{Asking, Delivery};
+use crate::model::manner::{AnswerForm, Asking};
 use crate::model::retry::Failure;
 use crate::model::{ChatReply, ChatRequest};
 
@@ -31,10 +31,10 @@ pub(in crate::model) fn body(asking: Asking<'_>, request: &ChatRequest) -> Value
         "model": asking.model,
         "messages": messages(&request.messages, asking),
     });
-    if delivery != Delivery::Whole {
+    if delivery != AnswerForm::Whole {
         body["stream"] = json!(true);
     }
-    if delivery == Delivery::Counted {
+    if delivery == AnswerForm::Counted {
         body["stream_options"] = json!({"include_usage": true});
     }
     if asking.limit() > 0 {
@@ -180,15 +180,15 @@ pub(in crate::model) fn reply(answer: &Value, request: &ChatRequest) -> Result<C
     let end = end(choice.get("finish_reason"))?;
     let tokens = tokens(answer.get("usage"));
     let refusal = message.get("refusal").and_then(Value::as_str).filter(|text| !text.is_empty());
-    if end == End::Filtered {
+    if end == AnswerEnd::Filtered {
         // What came with it is a fragment that the provider did not want to be seen.
         return Err(Failure::Filtered);
     }
-    if refusal.is_some() || end == End::Refused {
+    if refusal.is_some() || end == AnswerEnd::Refused {
         let said = refusal.map_or_else(|| text(message.get("content")), |said| Ok(said.to_owned()))?;
-        return refused(request, said, tokens);
+        return refusal_reply(request, said, tokens);
     }
-    let mut read = Calls::new(request, end == End::Cut);
+    let mut read = CallCollector::new(request, end == AnswerEnd::Cut);
     let calls = match message.get("tool_calls") {
         None | Some(Value::Null) => &[],
         Some(Value::Array(calls)) => calls.as_slice(),

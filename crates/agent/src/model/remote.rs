@@ -294,7 +294,7 @@ impl fmt::Debug for Remote {
 }
 
 /// Takes one event into the answer; true when it was the last one.
-fn take(assembly: &mut Assembly, event: &sse::Event) -> Result<bool, Failure> {
+fn take(assembly: &mut Assembly, event: &sse::SseEvent) -> Result<bool, Failure> {
     let data = event.data.trim();
     if data.contains('\n') && serde_json::from_str::<IgnoredAny>(data).is_err() {
         // Some servers leave out the blank line that ends an event: then each line is one.

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::domain::{ActionStatus, Attachment, DeclaredCall, EffectClass, Event, Message, Notice, ToolResult, ToolSpec, TurnReason};
 
-use super::end::End;
+use super::end::TurnEnd;
 use super::writer::Reducer;
 use super::{CallOutcome, Effect, Next, WriteRecord, compose, gates};
 
@@ -195,7 +195,7 @@ impl Reducer<'_> {
             // Words of the requester that the model has not seen outrank a tool's wish to end.
             Some(text) if self.turn.state.mailbox.is_empty() => {
                 let problem = text.trim().is_empty().then_some(Notice::Done {});
-                self.finish(End::completed(TurnReason::FinalAnswer, &text).problem(problem));
+                self.finish(TurnEnd::completed(TurnReason::FinalAnswer, &text).problem(problem));
             }
             Some(_) | None => self.ask_model(),
         }

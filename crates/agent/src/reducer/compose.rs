@@ -7,7 +7,7 @@ use crate::domain::foreign::{clip, cut, esc, plain};
 use crate::domain::{Plan, Step, StepStatus, ToolResult};
 
 use super::TurnState;
-use super::reply::Signal;
+use super::reply::ReplySignal;
 
 /// Cap of a nudge, whole, in bytes; other blocks of our own words stay under it too.
 pub(super) const BLOCK_CAP: usize = 4096;
@@ -89,7 +89,7 @@ pub(super) fn reminder(words: &str, plan: &Plan) -> String {
 }
 
 /// The answer to a continuation signal: our words, and what the model announced.
-pub(super) fn go_on(words: &str, signal: &Signal) -> String {
+pub(super) fn go_on(words: &str, signal: &ReplySignal) -> String {
     let mut block = format!("<turn-continuation>\n{}\n", clip(words.trim(), WORDS_CAP));
     if let Some(reason) = &signal.reason {
         block.push_str(&format!("\nreason:\n  {}\n", flat(reason, ANNOUNCED_CAP)));

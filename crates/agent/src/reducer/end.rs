@@ -3,7 +3,7 @@
 use crate::domain::{Notice, TurnReason, TurnStatus};
 
 /// How a turn ends, and what people are told of it.
-pub(super) struct End {
+pub(super) struct TurnEnd {
     pub(super) status: TurnStatus,
     pub(super) reason: TurnReason,
     pub(super) text: String,
@@ -13,7 +13,7 @@ pub(super) struct End {
     pub(super) reviewed: bool,
 }
 
-impl End {
+impl TurnEnd {
     fn new(status: TurnStatus, reason: TurnReason) -> Self {
         Self {
             status,

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::domain::{ActionStatus, Answer, DeclaredCall, Event, Notice, Outbound, TurnId, TurnReason, TurnStatus};
 
 use super::compose;
-use super::end::End;
+use super::end::TurnEnd;
 use super::memory;
 use super::plan::steps::unfinished;
 use super::writer::Reducer;
@@ -32,8 +32,8 @@ fn granted(state: &TurnState, standing: bool) -> Vec<DeclaredCall> {
 
 impl Reducer<'_> {
     /// Ends the turn. Calls that are still open are answered, so that the log can be read on by a model.
-    pub(super) fn finish(&mut self, end: End) {
-        let End { status, reason, .. } = end;
+    pub(super) fn finish(&mut self, end: TurnEnd) {
+        let TurnEnd { status, reason, .. } = end;
         let ours = self.ours();
         for call in &mut self.turn.state.calls.open {
             if call.answer.is_none() {
@@ -68,7 +68,7 @@ impl Reducer<'_> {
     }
 
     /// What people hear: an answer, or one of our own notices; nothing when something newer took over.
-    fn final_message(&self, end: End) -> Option<Outbound> {
+    fn final_message(&self, end: TurnEnd) -> Option<Outbound> {
         let state = &self.turn.state;
         let goal = || state.plan.as_ref().map_or(&state.task, |plan| &plan.goal).clone();
         match (end.status, end.reason) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::domain::{Decision, DecisionKind, Event, GateId, GateKind, Outbound, ResumedReason, Role, TurnReason, TurnStatus, digest128};
 
-use super::end::End;
+use super::end::TurnEnd;
 use super::writer::Reducer;
 use super::{Effect, GateOpening, Next, OpenGate, RowVerdict};
 
@@ -99,13 +99,13 @@ impl Reducer<'_> {
         };
         self.emit(event, &format!("{}: {}", gate.kind.as_str(), decision.kind.as_str()));
         if decision.kind == DecisionKind::Supersede {
-            return self.finish(End::cancelled(TurnReason::Superseded));
+            return self.finish(TurnEnd::cancelled(TurnReason::Superseded));
         }
         match gate.kind {
             GateKind::PlanReview => self.plan_decided(&gate, decision),
             GateKind::ToolApproval => {
                 self.resume(ResumedReason::AllActionsResolved);
-                self.settle_rows(&gate, &decision, rows);
+                self.settle_calls(&gate, &decision, rows);
             }
             GateKind::Question => self.question_decided(&gate, decision),
             GateKind::Budget => self.budget_decided(gate, &decision),

@@ -7,7 +7,7 @@ use crate::domain::{
     Role, TurnReason,
 };
 
-use super::end::End;
+use super::end::TurnEnd;
 use super::plan::steps::{open_steps, plan_standing};
 use super::writer::Reducer;
 use super::{ModelReply, Next, OpenGate, compose, gates, plan_mode, reply};
@@ -81,7 +81,7 @@ impl Reducer<'_> {
                 self.no_answer_in_time();
             }
             self.turn.state.error = Some(error);
-            self.finish(End::failed(TurnReason::ModelError).problem(notice).incident(Some(incident)));
+            self.finish(TurnEnd::failed(TurnReason::ModelError).problem(notice).incident(Some(incident)));
         }
     }
 
@@ -91,9 +91,9 @@ impl Reducer<'_> {
         let text = if text.is_empty() { plan_standing(state) } else { text };
         let open = state.plan.as_ref().is_some_and(|plan| !plan.done);
         let end = if !open {
-            Some(End::completed(TurnReason::BudgetExhausted, &text))
+            Some(TurnEnd::completed(TurnReason::BudgetExhausted, &text))
         } else if state.budget.top_ups.used >= state.budget.top_ups.limit {
-            Some(End::failed(TurnReason::BudgetExhausted).text(&text))
+            Some(TurnEnd::failed(TurnReason::BudgetExhausted).text(&text))
         } else {
             None
         };
@@ -152,7 +152,7 @@ impl Reducer<'_> {
             DecisionKind::Revise => self.open_budget(Some(gate.id)),
             DecisionKind::Cancel | DecisionKind::Reject | DecisionKind::Expire | DecisionKind::Supersede => {
                 let text = self.turn.state.answer.clone().unwrap_or_default();
-                let end = End::failed(TurnReason::BudgetExhausted).text(&text);
+                let end = TurnEnd::failed(TurnReason::BudgetExhausted).text(&text);
                 self.finish(end.problem(Notice::BudgetExhausted {}));
             }
         }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{Change, Complexity, CoverageGap, Event, Notice, Plan, Step, StepStatus, ToolSpec, TurnReason, always_asks};
 
-use super::end::End;
+use super::end::TurnEnd;
 use super::prompt::specs::{self, plan_schema};
 use super::prompt::words::Words;
 use super::reply::arguments::{own_arguments, text_member};
@@ -179,7 +179,7 @@ impl Reducer<'_> {
         if let Some(open) = state.calls.open.first_mut() {
             open.answer = Some(too_many);
         }
-        self.finish(End::failed(TurnReason::Rounds).problem(Notice::TooManyRounds {}));
+        self.finish(TurnEnd::failed(TurnReason::Rounds).problem(Notice::TooManyRounds {}));
         false
     }
 }

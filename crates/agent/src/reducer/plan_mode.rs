@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::domain::{ActionStatus, EffectClass, Message, Notice, Plan, Reflection, Role, StepResult, StepStatus, TurnReason};
 
 use super::calls::call_digest;
-use super::end::End;
+use super::end::TurnEnd;
 use super::plan::steps::{ProgressReport, plan_standing};
 use super::prompt::specs;
 use super::prompt::words::Words;
@@ -38,7 +38,7 @@ const CALL_CAP: usize = 500;
 
 /// What the model is in a stage: a file of `prompts/plan_mode` under a heading of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct StageRole {
     pub(super) file: &'static str,
     pub(super) heading: &'static str,
     /// It has tools.
@@ -48,8 +48,8 @@ pub(super) struct Part {
 }
 
 /// `None` means the turn works in one log.
-pub(super) fn part(state: &TurnState) -> Option<Part> {
-    let part = |file, heading, acts, answers| Part {
+pub(super) fn part(state: &TurnState) -> Option<StageRole> {
+    let part = |file, heading, acts, answers| StageRole {
         file,
         heading,
         acts,
@@ -289,7 +289,7 @@ impl Reducer<'_> {
         let standing = plan_standing(&self.turn.state);
         let text = if text.is_empty() { &standing } else { text };
         let problem = text.is_empty().then_some(Notice::NothingToSay {});
-        self.finish(End::completed(TurnReason::FinalAnswer, text).problem(problem));
+        self.finish(TurnEnd::completed(TurnReason::FinalAnswer, text).problem(problem));
     }
 
     /// Replaces the stage, and says so in the turn's own log.

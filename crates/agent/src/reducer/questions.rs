@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::domain::{CardState, Decision, DecisionKind, GateKind, Outbound, QuestionCard, ResumedReason, TurnReason};
 
-use super::end::End;
+use super::end::TurnEnd;
 use super::prompt::specs::{clarify_schema, question_schema};
 use super::reply::arguments::{own_arguments, text_member};
 use super::writer::Reducer;
@@ -112,8 +112,8 @@ impl Reducer<'_> {
                 self.close_batch(false);
                 self.ask_model();
             }
-            DecisionKind::Cancel => self.finish(End::cancelled(TurnReason::Cancelled)),
-            DecisionKind::Expire | DecisionKind::Supersede => self.finish(End::cancelled(TurnReason::Expired)),
+            DecisionKind::Cancel => self.finish(TurnEnd::cancelled(TurnReason::Cancelled)),
+            DecisionKind::Expire | DecisionKind::Supersede => self.finish(TurnEnd::cancelled(TurnReason::Expired)),
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::domain::{ActionStatus, Complexity, EffectClass, Event, Message, Notice, Role, ToolCall, ToolSpec, TurnReason};
 
-use super::end::End;
+use super::end::TurnEnd;
 use super::plan::todos;
 use super::prompt::specs;
 use super::writer::Reducer;
@@ -197,7 +197,7 @@ impl Reducer<'_> {
         self.turn.state.replies.as_text += 1;
         if self.turn.state.replies.as_text > MAX_AS_TEXT {
             self.turn.state.error = Some(AS_TEXT.to_owned());
-            return self.finish(End::failed(TurnReason::ModelError).problem(Notice::CallsAsText {}));
+            return self.finish(TurnEnd::failed(TurnReason::ModelError).problem(Notice::CallsAsText {}));
         }
         let words = self.template("blocks/call_as_text.md");
         self.append(Message::text(Role::System, compose::turn_continuation(&words)));
@@ -236,7 +236,7 @@ impl Reducer<'_> {
             return self.step_said(text);
         }
         let problem = text.is_empty().then_some(Notice::NothingToSay {});
-        self.finish(End::completed(TurnReason::FinalAnswer, text).problem(problem));
+        self.finish(TurnEnd::completed(TurnReason::FinalAnswer, text).problem(problem));
     }
 
     /// A complex plan is open and there are nudges left.
@@ -255,14 +255,14 @@ impl Reducer<'_> {
     }
 
     /// Keeps what the model says about how far it is.
-    pub(super) fn note_progress(&mut self, signal: Option<&Signal>) {
+    pub(super) fn note_progress(&mut self, signal: Option<&ReplySignal>) {
         if let Some(reported) = signal.and_then(|signal| signal.progress) {
             self.turn.state.replies.reported = Some(reported);
         }
     }
 
     /// Row 10: tells the model to go on, in its own words; what it announced is quoted and not done for it.
-    fn obey_continue_signal(&mut self, signal: &Signal) {
+    fn obey_continue_signal(&mut self, signal: &ReplySignal) {
         let words = self.template("blocks/go_on.md");
         let state = &mut self.turn.state;
         state.replies.continued += 1;
@@ -308,8 +308,8 @@ impl Reducer<'_> {
 }
 
 pub use markup::has_call_markup;
+pub(super) use signal::ReplySignal;
 pub use signal::Reported;
-pub(super) use signal::Signal;
 
 /// What a reply says: its words as they may be shown, and its signal.
 pub(super) fn read_text(text: &str) -> ReplyText {

@@ -3,7 +3,7 @@
 use crate::domain::foreign::plain;
 use crate::domain::{Event, Message, Notice, Role, TurnReason, TurnStatus};
 
-use super::end::End;
+use super::end::TurnEnd;
 use super::writer::Reducer;
 use super::{CallOutcome, Effect, Env, Input, Next, Turn};
 
@@ -55,8 +55,8 @@ impl Reducer<'_> {
             (Input::Edited, _) => self.turn.state.request_edited = true,
             (Input::Cancel { reason, left, .. }, _) => self.cancel(reason, left),
             (Input::HookFailed { incident, left }, _) => self.hook_failed(incident, left),
-            (Input::Crashed { incident }, _) => self.finish(End::failed(TurnReason::Crashed).incident(Some(incident))),
-            (Input::Undeliverable, Next::Wait) => self.finish(End::failed(TurnReason::Undeliverable)),
+            (Input::Crashed { incident }, _) => self.finish(TurnEnd::failed(TurnReason::Crashed).incident(Some(incident))),
+            (Input::Undeliverable, Next::Wait) => self.finish(TurnEnd::failed(TurnReason::Undeliverable)),
             (
                 Input::Start
                 | Input::Reply(_)
@@ -94,7 +94,7 @@ impl Reducer<'_> {
         } else {
             TurnReason::Cancelled
         };
-        self.finish(End::cancelled(reason));
+        self.finish(TurnEnd::cancelled(reason));
     }
 
     fn hook_failed(&mut self, incident: String, left: Vec<CallOutcome>) {
@@ -103,7 +103,7 @@ impl Reducer<'_> {
         }
         let done = self.turn.state.calls.written();
         self.finish(
-            End::failed(TurnReason::Hook)
+            TurnEnd::failed(TurnReason::Hook)
                 .problem(Notice::HookFailed { done })
                 .incident(Some(incident)),
         );

@@ -250,7 +250,7 @@ impl Calls {
     /// The writes as people are told of them.
     #[must_use]
     pub fn written(&self) -> Vec<String> {
-        self.writes.iter().map(WriteRecord::told).collect()
+        self.writes.iter().map(WriteRecord::as_line).collect()
     }
 }
 
@@ -284,7 +284,7 @@ pub struct UndoneRecord {
 pub(super) const UNKNOWN_MARK: &str = " (?)";
 
 impl WriteRecord {
-    fn told(&self) -> String {
+    fn as_line(&self) -> String {
         let mark = if self.unknown { UNKNOWN_MARK } else { "" };
         format!("{}{mark}", self.summary)
     }

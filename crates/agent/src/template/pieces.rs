@@ -17,14 +17,14 @@ struct Prompts;
 
 /// One template: a file, or one key of a YAML file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct TemplateText {
     /// Where it stands: file, and line of the key.
     pub(super) place: String,
     pub(super) text: String,
 }
 
 /// Templates by name: `prompts/base.md`, `prompts/zh/answers.yaml#lost`, `text/zh-CN.yaml#notice.queued`.
-pub(super) type Pieces = BTreeMap<String, Piece>;
+pub(super) type TemplateTexts = BTreeMap<String, TemplateText>;
 
 /// Name of the wording `key` in the language `locale`.
 pub(super) fn text_name(locale: Locale, key: &str) -> String {
@@ -40,9 +40,9 @@ pub(super) fn prompt_name(language: PromptLanguage, name: &str) -> String {
 }
 
 /// The templates that are built in: the prompts, and `more` files by their path.
-pub(super) fn embedded(more: impl IntoIterator<Item = (String, Cow<'static, [u8]>)>, problems: &mut Vec<String>) -> Pieces {
+pub(super) fn embedded(more: impl IntoIterator<Item = (String, Cow<'static, [u8]>)>, problems: &mut Vec<String>) -> TemplateTexts {
     let prompts = Prompts::iter().filter_map(|path| Some((path.to_string(), Prompts::get(&path)?.data)));
-    let mut pieces = Pieces::new();
+    let mut pieces = TemplateTexts::new();
     for (path, data) in prompts.chain(more) {
         cut(&path, &format!("templates/{path}"), &data, &mut pieces, problems);
     }
@@ -50,8 +50,8 @@ pub(super) fn embedded(more: impl IntoIterator<Item = (String, Cow<'static, [u8]
 }
 
 /// The templates under `folder`. A file or key without an embedded original is a problem: nothing would read it.
-pub(super) fn folder(folder: &Path, embedded: &Pieces, problems: &mut Vec<String>) -> Pieces {
-    let mut pieces = Pieces::new();
+pub(super) fn folder(folder: &Path, embedded: &TemplateTexts, problems: &mut Vec<String>) -> TemplateTexts {
+    let mut pieces = TemplateTexts::new();
     let mut files = BTreeMap::new();
     walk(folder, "", &mut files, problems);
     for (path, place) in files {
@@ -108,7 +108,7 @@ fn walk(folder: &Path, inside: &str, files: &mut BTreeMap<String, String>, probl
 }
 
 /// Cuts one file into its pieces. Files that are neither prompts, texts nor the console's are not templates of this room.
-fn cut(path: &str, place: &str, data: &[u8], pieces: &mut Pieces, problems: &mut Vec<String>) {
+fn cut(path: &str, place: &str, data: &[u8], pieces: &mut TemplateTexts, problems: &mut Vec<String>) {
     if !["text/", "prompts/", "console/"].iter().any(|room| path.starts_with(room)) {
         return;
     }
@@ -118,7 +118,7 @@ fn cut(path: &str, place: &str, data: &[u8], pieces: &mut Pieces, problems: &mut
     if !path.ends_with(".yaml") {
         pieces.insert(
             path.to_owned(),
-            Piece {
+            TemplateText {
                 place: place.to_owned(),
                 text: text.to_owned(),
             },
@@ -135,10 +135,10 @@ fn cut(path: &str, place: &str, data: &[u8], pieces: &mut Pieces, problems: &mut
 }
 
 /// The texts below `prefix`, by dotted key.
-fn texts(path: &str, place: &str, prefix: &str, node: &Node, pieces: &mut Pieces, problems: &mut Vec<String>) {
+fn texts(path: &str, place: &str, prefix: &str, node: &Node, pieces: &mut TemplateTexts, problems: &mut Vec<String>) {
     match &node.value {
         Yaml::Text(text) => {
-            let piece = Piece {
+            let piece = TemplateText {
                 place: format!("{place}:{}", node.line),
                 text: text.clone(),
             };
@@ -171,7 +171,7 @@ pub struct Asset {
 }
 
 /// Takes the files that are no templates out of both sets; an override wins.
-pub(super) fn take_assets(embedded: &mut Pieces, overrides: &mut Pieces) -> BTreeMap<String, Asset> {
+pub(super) fn take_assets(embedded: &mut TemplateTexts, overrides: &mut TemplateTexts) -> BTreeMap<String, Asset> {
     let mut assets = BTreeMap::new();
     for pieces in [embedded, overrides] {
         pieces.retain(|name, piece| {
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn cut_text(yaml: &str) -> (Vec<(String, String)>, Vec<String>) {
-        let (mut pieces, mut problems) = (Pieces::new(), Vec::new());
+        let (mut pieces, mut problems) = (TemplateTexts::new(), Vec::new());
         cut("text/zh-CN.yaml", "t.yaml", yaml.as_bytes(), &mut pieces, &mut problems);
         (
             pieces

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::pieces::{Piece, Pieces};
+use super::pieces::{TemplateText, TemplateTexts};
 use super::*;
 
 /// Pieces named `name` with this text, standing at `folder/name:1`.
-fn pieces(of: &[(&str, &str)]) -> Pieces {
+fn pieces(of: &[(&str, &str)]) -> TemplateTexts {
     of.iter()
         .map(|(name, text)| {
             let file = name.split('#').next().unwrap_or_default();
             let line = if name.contains('#') { ":1" } else { "" };
             (
                 (*name).to_owned(),
-                Piece {
+                TemplateText {
                     place: format!("folder/{file}{line}"),
                     text: (*text).to_owned(),
                 },

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use minijinja::value::{Enumerator, Object, ObjectRepr, Value};
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 
-use super::pieces::Piece;
+use super::pieces::TemplateText;
 
 /// Adds an embedded template.
-pub(super) fn add(env: &mut Environment<'static>, name: &str, piece: &Piece, problems: &mut Vec<String>) {
+pub(super) fn add(env: &mut Environment<'static>, name: &str, piece: &TemplateText, problems: &mut Vec<String>) {
     if let Err(error) = env.add_template_owned(name.to_owned(), piece.text.clone()) {
         problems.push(told(name, piece, &error));
     }
@@ -17,7 +17,7 @@ pub(super) fn add(env: &mut Environment<'static>, name: &str, piece: &Piece, pro
 
 /// Replaces the embedded template `name`. The override may use the variables of its original and no others: they
 /// are all that its caller provides.
-pub(super) fn replace(env: &mut Environment<'static>, name: &str, piece: &Piece, problems: &mut Vec<String>) {
+pub(super) fn replace(env: &mut Environment<'static>, name: &str, piece: &TemplateText, problems: &mut Vec<String>) {
     let original = variables(env, name);
     add(env, name, piece, problems);
     for variable in variables(env, name) {
@@ -42,7 +42,7 @@ pub(super) fn lenient(env: &Environment<'static>) -> Environment<'static> {
 
 /// Renders `name` twice, with everything there and with nothing there, to walk both sides of most conditions.
 /// Only what no value could mend is a problem.
-pub(super) fn render(lenient: &Environment<'static>, name: &str, piece: &Piece, problems: &mut Vec<String>) {
+pub(super) fn render(lenient: &Environment<'static>, name: &str, piece: &TemplateText, problems: &mut Vec<String>) {
     let Ok(template) = lenient.get_template(name) else { return };
     let failure = [Value::from_object(Anything), Value::UNDEFINED]
         .into_iter()
@@ -89,14 +89,14 @@ fn within(part: &str, whole: &str) -> bool {
 }
 
 /// File, and line of the prompt or key of the text.
-fn head(name: &str, piece: &Piece) -> String {
+fn head(name: &str, piece: &TemplateText) -> String {
     match name.split_once('#') {
         Some((_, key)) => format!("{}: {key}", piece.place),
         None => piece.place.clone(),
     }
 }
 
-fn told(name: &str, piece: &Piece, error: &Error) -> String {
+fn told(name: &str, piece: &TemplateText, error: &Error) -> String {
     let line = error
         .line()
         .filter(|_| !name.contains('#'))

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use similar::TextDiff;
 use unicode_normalization::UnicodeNormalization;
 
-use super::workspace::{Entry, Links, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
+use super::workspace::{FolderEntry, Links, MAX_ENTRIES, MAX_READ_BYTES, Workspace};
 use super::{AS_ASKED, BoxFuture, CallHandle, Tool, ToolError, ToolOutput, ToolboxError, read_arguments};
 use crate::domain::{ArgumentSense, EffectClass, Ids, Scope, ToolSpec};
 
@@ -190,9 +190,9 @@ fn list(workspace: &Workspace, path: &str, links: Links) -> Result<String, ToolE
         // A name may hold a line feed, which would forge an entry.
         let show = |path: &Path| path.to_string_lossy().replace(char::is_control, "\u{fffd}");
         let _ = match entry {
-            Entry::Folder(path) => writeln!(text, "{}/", show(&path)),
-            Entry::File(path, bytes) => writeln!(text, "{}\t{bytes} bytes", show(&path)),
-            Entry::Other(path) => writeln!(text, "{}\tnot a regular file", show(&path)),
+            FolderEntry::Folder(path) => writeln!(text, "{}/", show(&path)),
+            FolderEntry::File(path, bytes) => writeln!(text, "{}\t{bytes} bytes", show(&path)),
+            FolderEntry::Other(path) => writeln!(text, "{}\tnot a regular file", show(&path)),
         };
     }
     if more {

@@ -30,7 +30,7 @@ use tracing::warn;
 
 use self::link::Link;
 use self::listing::usable;
-use self::server::Server;
+use self::server::ServerLink;
 use self::tool::{Absent, McpTool};
 use super::{BoxFuture, Tool};
 use crate::domain::{Definitions, ServerHealth, ToolSpec};
@@ -82,7 +82,7 @@ impl Pins for FirstSight {
 /// The configured servers. Clones are the same servers; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
-    servers: Arc<[Arc<Server>]>,
+    servers: Arc<[Arc<ServerLink>]>,
     /// Waited for until then. `None` when this process does not connect.
     settle_by: Option<Instant>,
     stop: CancellationToken,
@@ -110,7 +110,7 @@ impl Servers {
     /// The servers of the configuration, connected by other processes and not by this one.
     #[must_use]
     pub fn elsewhere(servers: &[McpServer], folder: Option<&Path>) -> Self {
-        let known = |config: &McpServer| Arc::new(Server::new(config, folder));
+        let known = |config: &McpServer| Arc::new(ServerLink::new(config, folder));
         Self {
             servers: servers.iter().map(known).collect(),
             ..Self::default()
@@ -126,7 +126,7 @@ impl Servers {
     /// What is offered now.
     #[must_use]
     pub fn specs(&self) -> Vec<ToolSpec> {
-        let offered = |server: &Arc<Server>| server.now().tools.iter().map(|tool| tool.spec.clone()).collect::<Vec<_>>();
+        let offered = |server: &Arc<ServerLink>| server.now().tools.iter().map(|tool| tool.spec.clone()).collect::<Vec<_>>();
         self.servers.iter().flat_map(offered).collect()
     }
 
@@ -186,7 +186,7 @@ impl Servers {
 }
 
 /// Connects, and connects again. `tasks` takes what is left of earlier connections.
-async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken, tasks: TaskTracker) {
+async fn keep(server: Arc<ServerLink>, pins: Arc<dyn Pins>, stop: CancellationToken, tasks: TaskTracker) {
     let mut pause = PAUSES[0];
     while !stop.is_cancelled() {
         // A list came: only then a forgotten session is no reason to wait before there is another one.
@@ -237,7 +237,7 @@ async fn keep(server: Arc<Server>, pins: Arc<dyn Pins>, stop: CancellationToken,
 }
 
 /// Keeps what is offered true until the connection ends; why it did.
-async fn serve(server: &Server, link: &Link, pins: &dyn Pins, changed: &Notify, came: &mut bool) -> String {
+async fn serve(server: &ServerLink, link: &Link, pins: &dyn Pins, changed: &Notify, came: &mut bool) -> String {
     loop {
         let listed = tokio::select! {
             listed = list(link) => listed,

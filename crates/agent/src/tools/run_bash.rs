@@ -151,12 +151,12 @@ impl RunBash {
         let status = child.wait().await.map_err(broken)?;
         let pipes = tokio::time::Instant::now() + PIPES;
         let (out, err) = (out.ended_by(pipes).await, err.ended_by(pipes).await);
-        Ok(told(&out, &err, status, halted, started.elapsed()))
+        Ok(report(&out, &err, status, halted, started.elapsed()))
     }
 }
 
 /// What the model hears: standard output, standard error if there is any, and how it ended if it did not end by itself.
-fn told(out: &Capture, err: &Capture, status: ExitStatus, halted: Option<HaltReason>, took: Duration) -> ToolOutput {
+fn report(out: &Capture, err: &Capture, status: ExitStatus, halted: Option<HaltReason>, took: Duration) -> ToolOutput {
     let room = MAX_OUTPUT_BYTES - ROOM_FOR_NOTES;
     let (out_text, err_text) = (out.text(), err.text());
     // Errors are worth as much as output where there is not room for both.

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use page::{Kind, Page};
+use page::{FetchedPage, PageKind};
 use reach::OutOfReach;
 
 use super::{BoxFuture, CallHandle, Tool, ToolError, ToolOutput, ToolboxError};
@@ -173,7 +173,7 @@ async fn read(url: Url, mut response: Response) -> Result<ToolOutput, ToolError>
     if !matches!(encoding.as_str(), "" | "identity") {
         return Err(tell(format!("{url} (status {status}) comes encoded, which is not read here")));
     }
-    let kind = Kind::of(&content_type).ok_or_else(|| tell(format!("{url} (status {status}) is no text: {content_type}")))?;
+    let kind = PageKind::of(&content_type).ok_or_else(|| tell(format!("{url} (status {status}) is no text: {content_type}")))?;
     let mut body = Vec::new();
     let mut cut = false;
     while let Some(piece) = response
@@ -188,7 +188,7 @@ async fn read(url: Url, mut response: Response) -> Result<ToolOutput, ToolError>
             break;
         }
     }
-    let page = Page {
+    let page = FetchedPage {
         url,
         status,
         content_type,

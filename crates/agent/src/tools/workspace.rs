@@ -58,7 +58,7 @@ impl TakenFile {
 
 /// An entry of a listing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(super) enum FolderEntry {
     /// Path below the workspace.
     Folder(PathBuf),
     /// Path and length in bytes.
@@ -78,7 +78,7 @@ pub(super) enum Links {
 
 /// The head of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct FileHead {
     /// At most [`MAX_READ_BYTES`] of it, cut between characters.
     pub(super) text: String,
     /// Length of the whole file.
@@ -107,7 +107,7 @@ impl Workspace {
     }
 
     /// Everything below `path`, sorted, folders before what is in them. `true` means that there is more.
-    pub(super) fn list(&self, path: &str, links: Links) -> Result<(Vec<Entry>, bool), ToolError> {
+    pub(super) fn list(&self, path: &str, links: Links) -> Result<(Vec<FolderEntry>, bool), ToolError> {
         let inside = self.spelled(&below(path)?);
         let missing = "no such folder; list `.` to see what there is";
         let folder = self.folder(path, &self.resolved(path, &inside, links, missing)?, false, missing)?;
@@ -213,7 +213,7 @@ impl Workspace {
     }
 
     /// The head of the text file at `path`.
-    pub(super) fn read(&self, path: &str, links: Links) -> Result<Head, ToolError> {
+    pub(super) fn read(&self, path: &str, links: Links) -> Result<FileHead, ToolError> {
         let inside = self.file(path)?;
         let missing = "no such file; use list_files to see what there is";
         let fail = |error: io::Error| tell(path, &error, missing);
@@ -234,7 +234,7 @@ impl Workspace {
             Err(_) => return Err(ToolError::TellModel(format!("`{path}` is not UTF-8 text; it cannot be read here"))),
         };
         let end = text.floor_char_boundary(MAX_READ_BYTES);
-        Ok(Head {
+        Ok(FileHead {
             text: text[..end].to_owned(),
             bytes,
         })
@@ -410,7 +410,7 @@ fn below(path: &str) -> Result<PathBuf, ToolError> {
 }
 
 /// Adds what is in `folder`. Returns whether it stopped at a limit.
-fn walk(folder: &Dir, at: &Path, depth: usize, entries: &mut Vec<Entry>) -> io::Result<bool> {
+fn walk(folder: &Dir, at: &Path, depth: usize, entries: &mut Vec<FolderEntry>) -> io::Result<bool> {
     let mut names = Vec::new();
     for entry in folder.entries()? {
         // Bounded by what a listing can show: a huge folder must not fill the memory.
@@ -431,9 +431,9 @@ fn walk(folder: &Dir, at: &Path, depth: usize, entries: &mut Vec<Entry>) -> io::
         // Something that vanishes meanwhile is not there.
         let Ok(found) = folder.symlink_metadata(&name) else { continue };
         if found.is_file() {
-            entries.push(Entry::File(path, found.len()));
+            entries.push(FolderEntry::File(path, found.len()));
         } else if found.is_dir() {
-            entries.push(Entry::Folder(path.clone()));
+            entries.push(FolderEntry::Folder(path.clone()));
             if depth + 1 < MAX_DEPTH
                 && let Ok(inner) = folder.open_dir(&name)
                 && walk(&inner, &path, depth + 1, entries)?
@@ -441,7 +441,7 @@ fn walk(folder: &Dir, at: &Path, depth: usize, entries: &mut Vec<Entry>) -> io::
                 return Ok(true);
             }
         } else {
-            entries.push(Entry::Other(path));
+            entries.push(FolderEntry::Other(path));
         }
     }
     Ok(false)

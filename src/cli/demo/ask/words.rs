@@ -7,11 +7,11 @@ use countersign_agent::domain::Locale;
 pub(super) struct Choice {
     pub(super) letter: &'static str,
     label: &'static str,
-    pub(super) effect: Effect,
+    pub(super) effect: DemoEffect,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Effect {
+pub(super) enum DemoEffect {
     Say(&'static str),
     /// Asks for words and sends them. `end` follows words without a question mark.
     Write {
@@ -21,14 +21,14 @@ pub(super) enum Effect {
 }
 
 /// The question for an answer to one kind of card.
-pub(super) struct Words {
+pub(super) struct DemoWords {
     lead: &'static str,
     /// Empty: any words are the answer.
     pub(super) choices: &'static [Choice],
     pub(super) help: &'static str,
 }
 
-impl Words {
+impl DemoWords {
     /// The line behind which the reader types.
     pub(super) fn question(&self) -> String {
         let letters = self.choices.iter().map(|choice| format!("[{}] {}", choice.letter, choice.label));
@@ -41,7 +41,7 @@ const fn say(letter: &'static str, label: &'static str, text: &'static str) -> C
     Choice {
         letter,
         label,
-        effect: Effect::Say(text),
+        effect: DemoEffect::Say(text),
     }
 }
 
@@ -49,7 +49,7 @@ const fn write(letter: &'static str, label: &'static str, question: &'static str
     Choice {
         letter,
         label,
-        effect: Effect::Write { question, end },
+        effect: DemoEffect::Write { question, end },
     }
 }
 
@@ -77,7 +77,7 @@ const LIMIT: [&[Choice]; 2] = [
 ];
 
 /// What is asked about a gate of this kind, as the API names it.
-pub(super) fn about(kind: &str, locale: Locale) -> Words {
+pub(super) fn about(kind: &str, locale: Locale) -> DemoWords {
     let (at, lead) = match locale {
         Locale::EnUs => (0, "Your answer: "),
         Locale::ZhCn => (1, "请答复："),
@@ -101,7 +101,7 @@ pub(super) fn about(kind: &str, locale: Locale) -> Words {
         // A question takes any words.
         _ => (&[][..], ["Type your answer in words.", "请用文字回答。"]),
     };
-    Words {
+    DemoWords {
         lead: if choices.is_empty() {
             lead.trim_end_matches([':', '：', ' '])
         } else {

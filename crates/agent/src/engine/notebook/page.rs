@@ -157,7 +157,7 @@ pub(super) struct UnreadWord {
 
 /// Everything that is known of one turn.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(in crate::engine) struct Page {
+pub(in crate::engine) struct NotebookPage {
     format: u32,
     pub(in crate::engine) state: TurnState,
     log: Vec<Message>,
@@ -180,7 +180,7 @@ pub(in crate::engine) struct Page {
     pub(super) events: Vec<TimelineEntry>,
 }
 
-impl Page {
+impl NotebookPage {
     pub(in crate::engine) fn of(turn: Turn) -> Self {
         Self {
             format: FORMAT,

@@ -9,8 +9,8 @@ use crate::model::retry::Failure;
 
 /// The message so far.
 #[derive(Debug, Default)]
-pub(in crate::model) struct Assembly {
-    blocks: BTreeMap<u64, Block>,
+pub(in crate::model) struct AnthropicAssembly {
+    blocks: BTreeMap<u64, PartialBlock>,
     stop: Option<Value>,
     usage: Map<String, Value>,
     ended: bool,
@@ -18,13 +18,13 @@ pub(in crate::model) struct Assembly {
 }
 
 #[derive(Debug, Default)]
-struct Block {
+struct PartialBlock {
     block: Value,
     /// JSON text of a call's input. It stays text: what the length limit cut must be seen as cut.
     input: String,
 }
 
-impl Assembly {
+impl AnthropicAssembly {
     /// Takes one event; true when it was the last one. Unknown events and `ping` say nothing.
     pub(in crate::model) fn take(&mut self, event: &Value) -> Result<bool, Failure> {
         match event.get("type").and_then(Value::as_str).unwrap_or_default() {
@@ -65,11 +65,11 @@ impl Assembly {
         if !self.ended && self.stop.is_none() {
             return None;
         }
-        let content: Vec<_> = self.blocks.into_values().map(Block::whole).collect();
+        let content: Vec<_> = self.blocks.into_values().map(PartialBlock::whole).collect();
         Some(json!({"content": content, "stop_reason": self.stop, "usage": self.usage}))
     }
 
-    fn block(&mut self, event: &Value) -> Result<(&mut Block, &mut PartialAnswer), Failure> {
+    fn block(&mut self, event: &Value) -> Result<(&mut PartialBlock, &mut PartialAnswer), Failure> {
         let index = event.get("index").and_then(Value::as_u64).unwrap_or(0);
         if !self.blocks.contains_key(&index) {
             self.held.value(&Value::Null)?;
@@ -88,7 +88,7 @@ impl Assembly {
     }
 }
 
-impl Block {
+impl PartialBlock {
     fn grow(&mut self, delta: &Value, held: &mut PartialAnswer) -> Result<(), Failure> {
         let text = |name: &str| delta.get(name).and_then(Value::as_str);
         match text("type").unwrap_or_default() {
@@ -140,7 +140,7 @@ mod tests {
     /// design: interface §6, a streamed message becomes the message that it would have been: text, thoughts with signatures, calls, counts.
     #[test]
     fn a_message_comes_in_pieces() {
-        let mut assembly = Assembly::default();
+        let mut assembly = AnthropicAssembly::default();
         let delta = |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
         let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
         let events = [
@@ -174,7 +174,7 @@ mod tests {
                 "stop_reason": "tool_use", "usage": {"input_tokens": 5, "output_tokens": 9},
             })
         );
-        let mut torn = Assembly::default();
+        let mut torn = AnthropicAssembly::default();
         torn.take(&events[0]).unwrap();
         assert_eq!(torn.finish(), None);
     }

@@ -10,9 +10,9 @@ const IN_PIECES: [&str; 3] = ["text", "summary", "data"];
 
 /// The answer so far.
 #[derive(Debug, Default)]
-pub(in crate::model) struct Assembly {
+pub(in crate::model) struct OpenAiAssembly {
     message: Map<String, Value>,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     finish: Option<Value>,
     usage: Option<Value>,
     /// A choice came at all.
@@ -22,7 +22,7 @@ pub(in crate::model) struct Assembly {
 }
 
 #[derive(Debug, Default)]
-struct Call {
+struct PartialCall {
     index: Option<u64>,
     id: String,
     name: String,
@@ -33,7 +33,7 @@ struct Call {
     more: Map<String, Value>,
 }
 
-impl Assembly {
+impl OpenAiAssembly {
     /// Takes one chunk. Never the last one: a count of tokens may follow the finish reason.
     pub(in crate::model) fn take(&mut self, chunk: &Value) -> Result<bool, Failure> {
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
@@ -83,7 +83,7 @@ impl Assembly {
             return None;
         }
         let mut message = self.message;
-        let calls: Vec<Value> = self.calls.into_iter().map(Call::whole).collect();
+        let calls: Vec<Value> = self.calls.into_iter().map(PartialCall::whole).collect();
         if !calls.is_empty() {
             message.insert("tool_calls".to_owned(), json!(calls));
         }
@@ -126,7 +126,10 @@ impl Assembly {
             Some(at) => at,
             None => {
                 self.held.call()?;
-                self.calls.push(Call { index, ..Call::default() });
+                self.calls.push(PartialCall {
+                    index,
+                    ..PartialCall::default()
+                });
                 self.calls.len() - 1
             }
         };
@@ -173,7 +176,7 @@ impl Assembly {
     }
 }
 
-impl Call {
+impl PartialCall {
     /// Takes the next piece of the arguments.
     fn grow(&mut self, piece: &str) {
         if piece.is_empty() {
@@ -244,7 +247,7 @@ mod tests {
     use super::*;
 
     fn message(deltas: &[Value]) -> Value {
-        let mut assembly = Assembly::default();
+        let mut assembly = OpenAiAssembly::default();
         for delta in deltas {
             assembly.take(&json!({"choices": [{"delta": delta}]})).unwrap();
         }
@@ -371,7 +374,7 @@ mod tests {
     #[test]
     fn an_end_is_an_end() {
         let begun = || {
-            let mut assembly = Assembly::default();
+            let mut assembly = OpenAiAssembly::default();
             assembly
                 .take(&json!({"choices": [{"index": 0, "delta": {"content": "half"}}, {"index": 1, "delta": {"content": "other"}}]}))
                 .unwrap();
@@ -405,7 +408,7 @@ mod tests {
         let mut ended = begun();
         ended.end();
         assert!(ended.finish().is_some());
-        let mut nothing = Assembly::default();
+        let mut nothing = OpenAiAssembly::default();
         nothing.end();
         assert_eq!(nothing.finish().unwrap()["choices"], json!([]));
     }

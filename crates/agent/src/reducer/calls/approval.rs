@@ -318,7 +318,7 @@ impl Reducer<'_> {
     }
 
     /// Settles the rows of a decided `tool_approval` gate, then goes on with the batch.
-    pub(in crate::reducer) fn settle_rows(&mut self, gate: &OpenGate, decision: &Decision, rows: &[RowVerdict]) {
+    pub(in crate::reducer) fn settle_calls(&mut self, gate: &OpenGate, decision: &Decision, rows: &[RowVerdict]) {
         let fallback = decision.kind.of_open_rows();
         let mut moved = Vec::new();
         let ours = self.ours();

@@ -231,7 +231,7 @@ fn tool_name(name: &str) -> String {
 
 /// How a list item is marked.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum ListMark {
     Number,
     Bullet,
 }
@@ -240,7 +240,7 @@ enum Mark {
 fn lines(text: &str) -> Result<Vec<StepDraft>, String> {
     let text = clean(text);
     let mut items: Vec<String> = Vec::new();
-    let mut first: Option<(Mark, usize)> = None;
+    let mut first: Option<(ListMark, usize)> = None;
     for line in text.lines() {
         let indent = line.len() - line.trim_start().len();
         match item(line.trim_start()) {
@@ -265,12 +265,12 @@ fn lines(text: &str) -> Result<Vec<StepDraft>, String> {
         .collect()
 }
 
-fn item(line: &str) -> Option<(Mark, &str)> {
+fn item(line: &str) -> Option<(ListMark, &str)> {
     let bullet = line
         .strip_prefix(['-', '*', '•', '·', '–'])
         .filter(|rest| rest.starts_with([' ', '\t']));
     if let Some(rest) = bullet {
-        return Some((Mark::Bullet, rest.trim())).filter(|(_, rest)| !rest.is_empty());
+        return Some((ListMark::Bullet, rest.trim())).filter(|(_, rest)| !rest.is_empty());
     }
     let numbered = ["Step ", "step ", "第"]
         .iter()
@@ -284,7 +284,7 @@ fn item(line: &str) -> Option<(Mark, &str)> {
     let rest = rest.strip_prefix(['.', ')', ':', '、', '．', '）', '：'])?;
     // "1.5 litres" is no list item.
     let rest = Some(rest).filter(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))?.trim();
-    (!rest.is_empty()).then_some((Mark::Number, rest))
+    (!rest.is_empty()).then_some((ListMark::Number, rest))
 }
 
 /// Ids: as given, else the position; a second one of the same name gets a suffix.

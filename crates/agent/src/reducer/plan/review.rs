@@ -1,7 +1,7 @@
 //! Row 3 of `docs/agent.md`: the review of a plan, and what its decision does.
 
 use crate::domain::{CardState, Decision, DecisionKind, GateKind, Message, Notice, Outbound, ResumedReason, Role, TurnReason};
-use crate::reducer::end::End;
+use crate::reducer::end::TurnEnd;
 use crate::reducer::writer::Reducer;
 use crate::reducer::{Approval, ApprovedCard, GateOpening, OpenGate, ReviewOutcome, compose, gates};
 
@@ -59,7 +59,7 @@ impl Reducer<'_> {
                 }
                 let rounds = &mut self.turn.state.budget.rounds;
                 if rounds.used >= rounds.limit {
-                    return self.finish(End::failed(TurnReason::Rounds).problem(Notice::TooManyRounds {}));
+                    return self.finish(TurnEnd::failed(TurnReason::Rounds).problem(Notice::TooManyRounds {}));
                 }
                 rounds.used += 1;
                 self.turn.state.review.outcome = ReviewOutcome::Revised;
@@ -67,8 +67,8 @@ impl Reducer<'_> {
                 self.resume(ResumedReason::PlanRevised);
                 self.ask_model();
             }
-            DecisionKind::Cancel | DecisionKind::Reject => self.finish(End::cancelled(TurnReason::Cancelled)),
-            DecisionKind::Expire | DecisionKind::Supersede => self.finish(End::unreviewed()),
+            DecisionKind::Cancel | DecisionKind::Reject => self.finish(TurnEnd::cancelled(TurnReason::Cancelled)),
+            DecisionKind::Expire | DecisionKind::Supersede => self.finish(TurnEnd::unreviewed()),
         }
     }
 

@@ -72,7 +72,10 @@ pub(in crate::reducer) fn reflection(words: &str, plan: &Plan, at: usize) -> Str
         block.push_str(&format!("\nother steps:\n{others}"));
     }
     if let Some(step) = ended {
-        block.push_str(&format!("\nstep that has just ended:\n{}", told(at + 1, step, LOOKED_AT_CAP, true)));
+        block.push_str(&format!(
+            "\nstep that has just ended:\n{}",
+            step_block(at + 1, step, LOOKED_AT_CAP, true)
+        ));
     }
     block + "</plan-reflection>"
 }
@@ -110,17 +113,17 @@ fn head(tag: &str, words: &str, plan: &Plan) -> String {
 fn steps(plan: &Plan, room: usize, cap: usize, ids: bool, which: impl Fn(&Step) -> bool) -> String {
     let chosen: Vec<(usize, &Step)> = (1..).zip(&plan.steps).filter(|(_, step)| which(step)).collect();
     for cap in [cap, cap / 4] {
-        let all: String = chosen.iter().map(|(number, step)| told(*number, step, cap, ids)).collect();
+        let all: String = chosen.iter().map(|(number, step)| step_block(*number, step, cap, ids)).collect();
         if all.len() <= room {
             return all;
         }
     }
-    let short: String = chosen.iter().map(|(number, step)| told(*number, step, 0, ids)).collect();
+    let short: String = chosen.iter().map(|(number, step)| step_block(*number, step, 0, ids)).collect();
     format!("{short}  [what came of them is cut here: there are too many steps]\n")
 }
 
 /// One step: status, words, and at most `cap` bytes of what came of it; cuts are marked.
-fn told(number: usize, step: &Step, cap: usize, ids: bool) -> String {
+fn step_block(number: usize, step: &Step, cap: usize, ids: bool) -> String {
     let content = if cap == 0 { SHORT_CAP } else { LINE_CAP };
     let id = if ids {
         format!("(step_id {}) ", flat(&step.id, 40))

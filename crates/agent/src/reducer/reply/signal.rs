@@ -21,12 +21,12 @@ pub(in crate::reducer) struct ReplyText {
     /// Never with a signal in it.
     pub(in crate::reducer) text: String,
     /// `None` means the reply does not say.
-    pub(in crate::reducer) signal: Option<Signal>,
+    pub(in crate::reducer) signal: Option<ReplySignal>,
 }
 
 /// What the model says about going on.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::reducer) struct Signal {
+pub(in crate::reducer) struct ReplySignal {
     /// `CONTINUE`; anything else is `TERMINATE`.
     pub(in crate::reducer) goes_on: bool,
     /// Why.
@@ -48,7 +48,7 @@ pub struct Reported {
     pub percentage: Option<f64>,
 }
 
-fn signal(inner: &Map<String, Value>) -> Option<Signal> {
+fn signal(inner: &Map<String, Value>) -> Option<ReplySignal> {
     let status = inner.get("status")?.as_str()?;
     let words = |value: Option<&Value>| {
         let text = value?.as_str()?.trim();
@@ -61,7 +61,7 @@ fn signal(inner: &Map<String, Value>) -> Option<Signal> {
             parameters.map_or_else(|| String::from("{}"), Value::to_string),
         ))
     });
-    Some(Signal {
+    Some(ReplySignal {
         goes_on: goes_on(status),
         reason: words(inner.get("reason")),
         next_action,

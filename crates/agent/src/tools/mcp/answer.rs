@@ -23,7 +23,7 @@ pub(super) fn read(result: &Value) -> Result<ToolOutput, ToolError> {
             "the call is not done: the server asks for input that it does not get here",
         ));
     }
-    let (text, truncated) = cut(mark_controls(&told(result)));
+    let (text, truncated) = cut(mark_controls(&text_of(result)));
     match result["isError"] == true {
         true if text.trim().is_empty() => failed(String::from("the call failed; the server does not say why")),
         true => failed(text),
@@ -35,7 +35,7 @@ pub(super) fn read(result: &Value) -> Result<ToolOutput, ToolError> {
     }
 }
 
-fn told(result: &Value) -> String {
+fn text_of(result: &Value) -> String {
     let Some(items) = result["content"].as_array() else {
         return rest(result).unwrap_or_default();
     };

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use super::child::Child;
-use super::wire::{Answer, MAX_LIST, Marked, Refusal, Request, STATELESS, Trouble, Wire, us};
+use super::wire::{MAX_LIST, Marked, RpcAnswer, RpcRefusal, RpcRequest, RpcTrouble, STATELESS, Wire, us};
 use crate::tools::{McpReach, McpServer};
 
 /// The versions that begin with a handshake. The last one is offered; the server may name an earlier one.
@@ -66,7 +66,7 @@ pub(super) enum CallResult {
 
 /// One call.
 #[derive(Debug)]
-pub(super) struct Call<'a> {
+pub(super) struct RpcCall<'a> {
     pub(super) tool: &'a str,
     pub(super) arguments: &'a Map<String, Value>,
     /// Arguments that go into headers, too.
@@ -89,13 +89,13 @@ impl Link {
         let shaken = match &child {
             Some(child) => tokio::select! {
                 shaken = shake(&wire) => shaken,
-                () = child.ended() => Err(Trouble::Broken(String::new()).into()),
+                () = child.ended() => Err(RpcTrouble::Broken(String::new()).into()),
             },
             None => shake(&wire).await,
         };
         let wire = match (shaken, child.as_ref()) {
             (Ok(wire), _) => wire,
-            (Err(NoHandshake::Trouble(Trouble::Broken(_) | Trouble::NotSent(_))), Some(child)) => {
+            (Err(NoHandshake::Trouble(RpcTrouble::Broken(_) | RpcTrouble::NotSent(_))), Some(child)) => {
                 return Err(format!("it ended before the handshake{}", child.last_words().await));
             }
             (Err(why), _) => return Err(why.told()),
@@ -128,12 +128,12 @@ impl Link {
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let mut answer = match self.peer.wire.ask("tools/list", params.take()).await {
-                Ok(Answer::Result(answer)) => answer,
-                Ok(Answer::Error(error)) => {
+                Ok(RpcAnswer::Result(answer)) => answer,
+                Ok(RpcAnswer::Error(error)) => {
                     debug!(code = error.code, "no list of tools from an MCP server");
                     return Err(String::from("it refuses to list its tools"));
                 }
-                Ok(Answer::Unreadable(why) | Answer::Unclear(why)) => return Err(format!("its list of tools cannot be read: {why}")),
+                Ok(RpcAnswer::Unreadable(why) | RpcAnswer::Unclear(why)) => return Err(format!("its list of tools cannot be read: {why}")),
                 Err(trouble) => return Err(self.peer.given_up(trouble)),
             };
             let Some(Value::Array(page)) = answer.get_mut("tools").map(Value::take) else {
@@ -231,8 +231,8 @@ impl Peer {
     }
 
     /// Why the connection is of no use any more.
-    fn given_up(&self, trouble: Trouble) -> String {
-        if trouble == Trouble::NoSession {
+    fn given_up(&self, trouble: RpcTrouble) -> String {
+        if trouble == RpcTrouble::NoSession {
             self.forgotten.cancel();
         }
         self.broken.cancel();
@@ -240,11 +240,11 @@ impl Peer {
     }
 
     /// Sends one call and waits for its answer, until `enough`: then the server is told to cancel it.
-    pub(super) async fn call(&self, call: Call<'_>, enough: &CancellationToken) -> CallResult {
+    pub(super) async fn call(&self, call: RpcCall<'_>, enough: &CancellationToken) -> CallResult {
         let _under_way = self.calls.token();
         let ticket = self.wire.ticket();
         let number = ticket.number;
-        let request = Request {
+        let request = RpcRequest {
             method: "tools/call",
             params: json!({"name": call.tool, "arguments": call.arguments}),
             marked: call.marked,
@@ -261,28 +261,28 @@ impl Peer {
             }
         };
         match answer {
-            Ok(Answer::Result(result)) => CallResult::Answered(result),
-            Ok(Answer::Unreadable(why)) => CallResult::Unreadable(why),
-            Ok(Answer::Unclear(why)) => CallResult::Unknown(why),
-            Ok(Answer::Error(error)) => CallResult::Refused(error.told()),
+            Ok(RpcAnswer::Result(result)) => CallResult::Answered(result),
+            Ok(RpcAnswer::Unreadable(why)) => CallResult::Unreadable(why),
+            Ok(RpcAnswer::Unclear(why)) => CallResult::Unknown(why),
+            Ok(RpcAnswer::Error(error)) => CallResult::Refused(error.told()),
             Err(trouble) => self.without_answer(trouble),
         }
     }
 
-    fn without_answer(&self, trouble: Trouble) -> CallResult {
+    fn without_answer(&self, trouble: RpcTrouble) -> CallResult {
         debug!(?trouble, "a call to an MCP server was not answered");
         match trouble {
-            Trouble::NotSent(_) | Trouble::NoSession => CallResult::NotSent(self.given_up(trouble)),
-            Trouble::Broken(why) => {
+            RpcTrouble::NotSent(_) | RpcTrouble::NoSession => CallResult::NotSent(self.given_up(trouble)),
+            RpcTrouble::Broken(why) => {
                 self.broken.cancel();
                 CallResult::Unknown(why)
             }
-            Trouble::Open(why) => CallResult::Unknown(why),
-            Trouble::Status(401, _) => {
+            RpcTrouble::Open(why) => CallResult::Unknown(why),
+            RpcTrouble::Status(401, _) => {
                 self.broken.cancel();
                 CallResult::NotTaken(NoHandshake::Trouble(trouble).told())
             }
-            Trouble::Status(status, error) => CallResult::NotTaken(match error.words.trim() {
+            RpcTrouble::Status(status, error) => CallResult::NotTaken(match error.words.trim() {
                 "" => format!("HTTP {status}"),
                 words => format!("HTTP {status}: {words}"),
             }),
@@ -293,16 +293,16 @@ impl Peer {
 /// Why there is no connection.
 #[derive(Debug)]
 enum NoHandshake {
-    Trouble(Trouble),
-    Refused(Refusal),
+    Trouble(RpcTrouble),
+    Refused(RpcRefusal),
     Odd,
 }
 
-impl From<Trouble> for NoHandshake {
-    fn from(trouble: Trouble) -> Self {
+impl From<RpcTrouble> for NoHandshake {
+    fn from(trouble: RpcTrouble) -> Self {
         match trouble {
             // Its error says more than its status.
-            Trouble::Status(_, error) if !error.supported.is_empty() => Self::Refused(error),
+            RpcTrouble::Status(_, error) if !error.supported.is_empty() => Self::Refused(error),
             trouble => Self::Trouble(trouble),
         }
     }
@@ -312,10 +312,10 @@ impl NoHandshake {
     /// For the admin. Of the server's words nothing but a code, a status and versions.
     fn told(&self) -> String {
         match self {
-            Self::Trouble(Trouble::NotSent(why) | Trouble::Broken(why) | Trouble::Open(why)) => why.clone(),
-            Self::Trouble(Trouble::NoSession) => String::from("it has forgotten our session"),
-            Self::Trouble(Trouble::Status(status @ (401 | 403), _)) => format!("it refuses our credentials (HTTP {status})"),
-            Self::Trouble(Trouble::Status(status, _)) => format!("its address does not answer as an MCP server does (HTTP {status})"),
+            Self::Trouble(RpcTrouble::NotSent(why) | RpcTrouble::Broken(why) | RpcTrouble::Open(why)) => why.clone(),
+            Self::Trouble(RpcTrouble::NoSession) => String::from("it has forgotten our session"),
+            Self::Trouble(RpcTrouble::Status(status @ (401 | 403), _)) => format!("it refuses our credentials (HTTP {status})"),
+            Self::Trouble(RpcTrouble::Status(status, _)) => format!("its address does not answer as an MCP server does (HTTP {status})"),
             Self::Refused(error) if error.knows_no_handshake() => {
                 format!("it speaks only MCP {}, which this version does not", error.supported.join(", "))
             }
@@ -345,7 +345,7 @@ async fn shake(wire: &Wire) -> Result<Wire, NoHandshake> {
     let probe = timeout(PROBE, discover(wire)).await;
     match probe {
         Ok(Ok(wire)) => return Ok(wire),
-        Ok(Err(why @ NoHandshake::Trouble(Trouble::NotSent(_) | Trouble::Status(401, _)))) => return Err(why),
+        Ok(Err(why @ NoHandshake::Trouble(RpcTrouble::NotSent(_) | RpcTrouble::Status(401, _)))) => return Err(why),
         // It refuses the version, and names none that has a handshake: it is asked once more.
         Ok(Err(NoHandshake::Refused(error))) if error.knows_no_handshake() => return discover(wire).await,
         _ => {}
@@ -353,12 +353,12 @@ async fn shake(wire: &Wire) -> Result<Wire, NoHandshake> {
     match (initialize(wire).await, probe) {
         (Ok(wire), _) => Ok(wire),
         // It was slow and knows no handshake: it gets the time that the others have.
-        (Err(NoHandshake::Refused(_) | NoHandshake::Trouble(Trouble::Status(..))), Err(_)) => discover(wire).await,
+        (Err(NoHandshake::Refused(_) | NoHandshake::Trouble(RpcTrouble::Status(..))), Err(_)) => discover(wire).await,
         (Err(why), _) => Err(why),
     }
 }
 
-impl Refusal {
+impl RpcRefusal {
     /// The newest version with a handshake that it names.
     fn newest(&self) -> Option<&'static str> {
         let named = |version: &&str| self.supported.iter().any(|one| one == version);
@@ -387,9 +387,9 @@ async fn initialize(wire: &Wire) -> Result<Wire, NoHandshake> {
 async fn offer(wire: &Wire, version: &str) -> Result<Wire, NoHandshake> {
     let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": us()});
     let answer = match wire.ask("initialize", params).await? {
-        Answer::Result(answer) => answer,
-        Answer::Error(error) => return Err(NoHandshake::Refused(error)),
-        Answer::Unreadable(_) | Answer::Unclear(_) => return Err(NoHandshake::Odd),
+        RpcAnswer::Result(answer) => answer,
+        RpcAnswer::Error(error) => return Err(NoHandshake::Refused(error)),
+        RpcAnswer::Unreadable(_) | RpcAnswer::Unclear(_) => return Err(NoHandshake::Odd),
     };
     let Some(version) = answer["protocolVersion"].as_str() else {
         return Err(NoHandshake::Odd);
@@ -403,9 +403,9 @@ async fn offer(wire: &Wire, version: &str) -> Result<Wire, NoHandshake> {
 async fn discover(wire: &Wire) -> Result<Wire, NoHandshake> {
     let wire = wire.stateless();
     let answer = match wire.ask("server/discover", json!({})).await? {
-        Answer::Result(answer) => answer,
-        Answer::Error(error) => return Err(NoHandshake::Refused(error)),
-        Answer::Unreadable(_) | Answer::Unclear(_) => return Err(NoHandshake::Odd),
+        RpcAnswer::Result(answer) => answer,
+        RpcAnswer::Error(error) => return Err(NoHandshake::Refused(error)),
+        RpcAnswer::Unreadable(_) | RpcAnswer::Unclear(_) => return Err(NoHandshake::Odd),
     };
     let versions = answer["supportedVersions"].as_array().into_iter().flatten();
     let spoken = versions.into_iter().any(|version| version == STATELESS);

@@ -20,7 +20,7 @@ use crate::domain::{Definitions, ServerHealth, ServerStanding, confirmation_of};
 const RETURN: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct ServerLink {
     pub(super) config: McpServer,
     pub(super) folder: Option<PathBuf>,
     now: Mutex<ServerState>,
@@ -43,7 +43,7 @@ pub(super) struct ServerState {
     problem: Option<String>,
 }
 
-impl Server {
+impl ServerLink {
     pub(super) fn new(config: &McpServer, folder: Option<&Path>) -> Self {
         Self {
             config: config.clone(),

@@ -7,15 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer;
 use super::definition::OfferedTool;
-use super::link::{Call, CallResult};
-use super::server::Server;
+use super::link::{CallResult, RpcCall};
+use super::server::ServerLink;
 use crate::domain::{EffectClass, Scope, ToolSpec};
 use crate::tools::{BoxFuture, CallHandle, Tool, ToolError, ToolOutput};
 
 /// A tool on offer.
 #[derive(Debug)]
 pub(super) struct McpTool {
-    pub(super) server: Arc<Server>,
+    pub(super) server: Arc<ServerLink>,
     pub(super) offered: OfferedTool,
 }
 
@@ -76,7 +76,7 @@ impl McpTool {
         let _dropped = enough.clone().drop_guard();
         let (offered, arguments, told) = (self.offered.clone(), arguments.clone(), enough.clone());
         let mut sent = tokio::spawn(async move {
-            let call = Call {
+            let call = RpcCall {
                 tool: &offered.raw,
                 arguments: &arguments,
                 marked: &offered.marked,

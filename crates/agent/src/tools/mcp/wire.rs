@@ -16,11 +16,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 pub(super) use self::headers::{Marked, marked};
-use self::http::{Http, Post};
-pub(super) use self::message::{Answer, Refusal};
+use self::http::{HttpLink, Post};
+pub(super) use self::message::{RpcAnswer, RpcRefusal};
 use self::pipe::Pipe;
-pub(super) use self::waiting::Trouble;
-use self::waiting::{Ticket, Waiting};
+pub(super) use self::waiting::RpcTrouble;
+use self::waiting::{RpcConnection, Ticket};
 
 /// Bytes of a list of tools, all its pages together.
 pub(super) const MAX_LIST: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub(super) const STATELESS: &str = "2026-07-28";
 #[derive(Clone, Debug)]
 pub(super) struct Wire {
     way: Way,
-    pub(super) waiting: Arc<Waiting>,
+    pub(super) waiting: Arc<RpcConnection>,
     /// Requests carry what [`STATELESS`] wants them to.
     stateless: bool,
 }
@@ -39,12 +39,12 @@ pub(super) struct Wire {
 #[derive(Clone, Debug)]
 enum Way {
     Pipe(Pipe),
-    Http(Arc<Http>),
+    Http(Arc<HttpLink>),
 }
 
 /// One request.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
+pub(super) struct RpcRequest<'a> {
     pub(super) method: &'a str,
     pub(super) params: Value,
     /// Arguments that go into headers, too.
@@ -60,7 +60,7 @@ impl Wire {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let waiting = Waiting::new(changed);
+        let waiting = RpcConnection::new(changed);
         Self {
             way: Way::Pipe(Pipe::over(output, input, &waiting)),
             waiting,
@@ -73,9 +73,9 @@ impl Wire {
     /// # Errors
     /// What of its configuration cannot be used, without secrets.
     pub(super) fn http(url: &str, headers: &BTreeMap<String, SecretString>, changed: Arc<Notify>) -> Result<Self, String> {
-        let waiting = Waiting::new(changed);
+        let waiting = RpcConnection::new(changed);
         Ok(Self {
-            way: Way::Http(Arc::new(Http::new(url, headers, &waiting)?)),
+            way: Way::Http(Arc::new(HttpLink::new(url, headers, &waiting)?)),
             waiting,
             stateless: false,
         })
@@ -130,8 +130,8 @@ impl Wire {
     }
 
     /// A request without more.
-    pub(super) async fn ask(&self, method: &str, params: Value) -> Result<Answer, Trouble> {
-        let request = Request {
+    pub(super) async fn ask(&self, method: &str, params: Value) -> Result<RpcAnswer, RpcTrouble> {
+        let request = RpcRequest {
             method,
             params,
             marked: &[],
@@ -141,8 +141,8 @@ impl Wire {
     }
 
     /// Sends a request and waits for its answer, without an end.
-    pub(super) async fn request(&self, mut ticket: Ticket, request: Request<'_>) -> Result<Answer, Trouble> {
-        let Request {
+    pub(super) async fn request(&self, mut ticket: Ticket, request: RpcRequest<'_>) -> Result<RpcAnswer, RpcTrouble> {
+        let RpcRequest {
             method,
             mut params,
             marked,
@@ -185,14 +185,14 @@ impl Wire {
             },
         };
         match (answer, &self.way) {
-            (Ok(Answer::Error(error)), Way::Http(http)) if http.is_lost(&error) => Err(Trouble::NoSession),
+            (Ok(RpcAnswer::Error(error)), Way::Http(http)) if http.is_lost(&error) => Err(RpcTrouble::NoSession),
             (Ok(answer), _) => Ok(answer),
-            (Err(_), _) => Err(Trouble::Broken(String::from("the connection ended"))),
+            (Err(_), _) => Err(RpcTrouble::Broken(String::from("the connection ended"))),
         }
     }
 
     /// Tells the server something.
-    pub(super) async fn tell(&self, method: &str, params: Value) -> Result<(), Trouble> {
+    pub(super) async fn tell(&self, method: &str, params: Value) -> Result<(), RpcTrouble> {
         let message = message::written(None, method, params);
         match &self.way {
             Way::Pipe(pipe) => pipe.send(&message).await,

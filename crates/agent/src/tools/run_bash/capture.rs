@@ -14,12 +14,12 @@ const KEPT_BYTES: usize = 64 << 10;
 /// An output that is being read, or was.
 #[derive(Debug)]
 pub(super) struct Capture {
-    read: Arc<Mutex<Read>>,
+    read: Arc<Mutex<CapturedOutput>>,
     reading: AbortOnDropHandle<()>,
 }
 
 #[derive(Debug, Default)]
-struct Read {
+struct CapturedOutput {
     head: Vec<u8>,
     bytes: u64,
 }
@@ -27,7 +27,7 @@ struct Read {
 impl Capture {
     /// Reads what comes, so that the command never stands before a full pipe.
     pub(super) fn of(output: Option<impl AsyncRead + Send + Unpin + 'static>) -> Self {
-        let read = Arc::new(Mutex::new(Read::default()));
+        let read = Arc::new(Mutex::new(CapturedOutput::default()));
         let into = Arc::clone(&read);
         let reading = tokio::spawn(async move {
             let Some(mut output) = output else { return };

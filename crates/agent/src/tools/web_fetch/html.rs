@@ -17,7 +17,7 @@ pub(super) fn text(html: &str, base: &Url) -> (String, String) {
     let mut emitter = DefaultEmitter::default();
     // So that what stands in scripts, styles and titles is not taken for tags.
     emitter.naively_switch_states(true);
-    let mut reader = Reader::new(base);
+    let mut reader = HtmlReader::new(base);
     for token in Tokenizer::new_with_emitter(html, emitter).flatten() {
         match token {
             Token::StartTag(tag) => reader.open(&tag),
@@ -43,7 +43,7 @@ enum TextTarget {
     Hidden(Vec<u8>, usize),
 }
 
-struct Reader {
+struct HtmlReader {
     base: Url,
     out: String,
     title: String,
@@ -58,7 +58,7 @@ struct Reader {
     link: Option<(String, usize)>,
 }
 
-impl Reader {
+impl HtmlReader {
     fn new(base: &Url) -> Self {
         Self {
             base: base.clone(),

@@ -14,13 +14,13 @@ const META_BYTES: usize = 1024;
 
 /// What a content type is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PageKind {
     Html,
     /// Shown as it is.
     Text,
 }
 
-impl Kind {
+impl PageKind {
     /// `None` means nothing that could be shown as text. A server that names no type is taken at its characters.
     pub(super) fn of(content_type: &str) -> Option<Self> {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
@@ -35,23 +35,23 @@ impl Kind {
 
 /// The last answer of a fetch.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct FetchedPage {
     pub(super) url: Url,
     pub(super) status: StatusCode,
     pub(super) content_type: String,
-    pub(super) kind: Kind,
+    pub(super) kind: PageKind,
     pub(super) body: Vec<u8>,
     /// There was more than `body`.
     pub(super) cut: bool,
 }
 
-impl Page {
+impl FetchedPage {
     /// Where it came from, how the server answered, and its text.
     pub(super) fn told(&self) -> ToolOutput {
         let (decoded, _, _) = self.encoding().decode(&self.body);
         let (title, text) = match self.kind {
-            Kind::Html => html::text(&decoded, &self.url),
-            Kind::Text => (String::new(), decoded.into_owned()),
+            PageKind::Html => html::text(&decoded, &self.url),
+            PageKind::Text => (String::new(), decoded.into_owned()),
         };
         let text = mark_controls(text.trim());
         let shown = &text[..text.floor_char_boundary(MAX_OUTPUT_BYTES - ROOM_FOR_HEAD)];
@@ -91,7 +91,7 @@ impl Page {
                 let head = String::from_utf8_lossy(head).to_ascii_lowercase();
                 // A page that can be read so far in ASCII is not in UTF-16, whatever it says.
                 let ascii = |found: &'static Encoding| if found.is_ascii_compatible() { found } else { UTF_8 };
-                (self.kind == Kind::Html)
+                (self.kind == PageKind::Html)
                     .then(|| head.split("<meta").skip(1).find_map(named))
                     .flatten()
                     .map(ascii)

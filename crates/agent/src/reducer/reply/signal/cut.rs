@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{MEMBER, MEMBERS, ReplyText, Signal, goes_on, is_status, signal};
+use super::{MEMBER, MEMBERS, ReplySignal, ReplyText, goes_on, is_status, signal};
 
 /// Looks at one reply: what is left when objects are taken out can form another one.
 const ROUNDS: usize = 16;
@@ -34,12 +34,12 @@ pub(in crate::reducer) fn split_signal(reply: &str) -> ReplyText {
 }
 
 /// What an object says, if it is one of the protocol's: its `response`, and the signal. `alone`: nothing else stands in the reply.
-fn read(object: &Map<String, Value>, alone: bool) -> Option<(String, Option<Signal>)> {
+fn read(object: &Map<String, Value>, alone: bool) -> Option<(String, Option<ReplySignal>)> {
     let signal = match object.get(MEMBER) {
         Some(Value::Object(inner)) if inner.is_empty() || inner.keys().any(|key| MEMBERS.contains(&key.as_str())) => signal(inner),
-        Some(Value::String(status)) if is_status(status) => Some(Signal {
+        Some(Value::String(status)) if is_status(status) => Some(ReplySignal {
             goes_on: goes_on(status),
-            ..Signal::default()
+            ..ReplySignal::default()
         }),
         // The envelope without its signal.
         None | Some(Value::Null)
@@ -227,7 +227,7 @@ struct Remains<'a> {
     /// A code fence is open there.
     inside: bool,
     parts: Vec<String>,
-    signal: Option<Signal>,
+    signal: Option<ReplySignal>,
     changed: bool,
 }
 
@@ -260,7 +260,7 @@ impl<'a> Remains<'a> {
     }
 
     /// Takes the piece out; `response` stands in its place, unless the reply says it anyway.
-    fn cut(&mut self, from: usize, to: usize, response: &str, signal: Option<Signal>) {
+    fn cut(&mut self, from: usize, to: usize, response: &str, signal: Option<ReplySignal>) {
         let before = &self.text[self.kept..from];
         self.inside ^= !before.matches("```").count().is_multiple_of(2);
         let said = before.contains(response);

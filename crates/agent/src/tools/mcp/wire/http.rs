@@ -15,8 +15,8 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::message::{Answer, Message, Refusal, read, reply};
-use super::waiting::{Trouble, Waiting};
+use super::message::{RpcAnswer, RpcMessage, RpcRefusal, read, reply};
+use super::waiting::{RpcConnection, RpcTrouble};
 
 /// For a TCP connection and its TLS.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -34,14 +34,14 @@ const VERSION: &str = "mcp-protocol-version";
 
 /// The way to an address.
 #[derive(Debug)]
-pub(super) struct Http {
+pub(super) struct HttpLink {
     client: reqwest::Client,
     url: Url,
     /// The configured ones: secrets.
     headers: HeaderMap,
     session: OnceLock<HeaderValue>,
     version: OnceLock<HeaderValue>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<RpcConnection>,
     replies: Arc<Semaphore>,
 }
 
@@ -74,12 +74,12 @@ impl Post<'_> {
     }
 }
 
-impl Http {
+impl HttpLink {
     /// Of a server's configuration.
     ///
     /// # Errors
     /// What of it cannot be used, without its secrets.
-    pub(super) fn new(url: &str, headers: &BTreeMap<String, SecretString>, waiting: &Arc<Waiting>) -> Result<Self, String> {
+    pub(super) fn new(url: &str, headers: &BTreeMap<String, SecretString>, waiting: &Arc<RpcConnection>) -> Result<Self, String> {
         let mut secret = HeaderMap::new();
         for (name, value) in headers {
             let unfit = || format!("the header {name} cannot be sent");
@@ -121,7 +121,7 @@ impl Http {
     }
 
     /// Sends a message and takes its answer in. Comes back when no answer will come this way any more.
-    pub(super) async fn post(&self, post: &Post<'_>) -> Result<(), Trouble> {
+    pub(super) async fn post(&self, post: &Post<'_>) -> Result<(), RpcTrouble> {
         let response = self.sent(post).await?;
         let Some(pause) = wait_told(&response) else {
             return self.answered(response, post).await;
@@ -134,7 +134,7 @@ impl Http {
         self.answered(self.sent(post).await?, post).await
     }
 
-    async fn sent(&self, post: &Post<'_>) -> Result<Response, Trouble> {
+    async fn sent(&self, post: &Post<'_>) -> Result<Response, RpcTrouble> {
         let request = self.dressed(self.client.post(self.url.clone()));
         let request = request
             .header(ACCEPT, "application/json, text/event-stream")
@@ -143,7 +143,7 @@ impl Http {
         request.send().await.map_err(not_answered)
     }
 
-    async fn answered(&self, response: Response, post: &Post<'_>) -> Result<(), Trouble> {
+    async fn answered(&self, response: Response, post: &Post<'_>) -> Result<(), RpcTrouble> {
         let status = response.status();
         if !status.is_success() {
             return Err(self.refused(response).await);
@@ -172,11 +172,11 @@ impl Http {
                 return Ok(());
             }
         };
-        let body = body.ok_or_else(|| Trouble::Broken(String::from("the answer broke off")))?;
+        let body = body.ok_or_else(|| RpcTrouble::Broken(String::from("the answer broke off")))?;
         self.take(&body, post.number);
         if post.number.is_some_and(|number| self.waiting.waits(number)) {
             let kind: String = kind.chars().filter(char::is_ascii_graphic).take(60).collect();
-            return Err(Trouble::Open(format!(
+            return Err(RpcTrouble::Open(format!(
                 "it answers HTTP {} with something that is no message ({kind})",
                 status.as_u16()
             )));
@@ -185,15 +185,15 @@ impl Http {
     }
 
     /// What a status that is no success comes to.
-    async fn refused(&self, response: Response) -> Trouble {
+    async fn refused(&self, response: Response) -> RpcTrouble {
         let status = response.status();
         let body = body(response, MAX_ERROR).await.ok().flatten().unwrap_or_default();
         let error = read(&body, |_| false).into_iter().find_map(|message| match message {
-            Message::Answer(number, Answer::Error(error)) => Some((number, error)),
+            RpcMessage::Answer(number, RpcAnswer::Error(error)) => Some((number, error)),
             _ => None,
         });
         let is_message = error.is_some();
-        let (number, error) = error.unwrap_or_else(|| (None, Refusal::of_text(&body)));
+        let (number, error) = error.unwrap_or_else(|| (None, RpcRefusal::of_text(&body)));
         let lost = match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS => false,
             StatusCode::NOT_FOUND | StatusCode::GONE => true,
@@ -202,16 +202,16 @@ impl Http {
             _ => is_message && error.is_about_session(),
         };
         if self.has_session() && lost {
-            return Trouble::NoSession;
+            return RpcTrouble::NoSession;
         }
         match status.is_server_error() {
-            true => Trouble::Open(format!("it answers HTTP {}", status.as_u16())),
-            false => Trouble::Status(status.as_u16(), error),
+            true => RpcTrouble::Open(format!("it answers HTTP {}", status.as_u16())),
+            false => RpcTrouble::Status(status.as_u16(), error),
         }
     }
 
     /// Does this error come of a session that the server does not know?
-    pub(super) fn is_lost(&self, error: &Refusal) -> bool {
+    pub(super) fn is_lost(&self, error: &RpcRefusal) -> bool {
         self.has_session() && error.is_about_session()
     }
 
@@ -270,12 +270,12 @@ fn wait_told(response: &Response) -> Option<Duration> {
     busy.then(|| told.map_or(PAUSE, Duration::from_secs))
 }
 
-fn not_answered(error: reqwest::Error) -> Trouble {
+fn not_answered(error: reqwest::Error) -> RpcTrouble {
     let refused = error.is_connect();
     debug!(error = %error.without_url(), "a request to an MCP server was not answered");
     match refused {
-        true => Trouble::NotSent(String::from("nobody answers at its address")),
-        false => Trouble::Broken(String::from("the request broke off")),
+        true => RpcTrouble::NotSent(String::from("nobody answers at its address")),
+        false => RpcTrouble::Broken(String::from("the request broke off")),
     }
 }
 

@@ -30,11 +30,11 @@ const MAX_TEXT: usize = 200;
 
 /// What answers a request.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub(crate) enum RpcAnswer {
     /// It was carried out.
     Result(Value),
     /// It was not.
-    Error(Refusal),
+    Error(RpcRefusal),
     /// The call was carried out, but its result cannot be read; why.
     Unreadable(String),
     /// The answer does not say whether the call was carried out; why.
@@ -43,7 +43,7 @@ pub(crate) enum Answer {
 
 /// An `error` of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct RpcRefusal {
     pub(crate) code: Option<i64>,
     /// The server's words for people: data, and not many of them.
     pub(crate) words: String,
@@ -53,9 +53,9 @@ pub(crate) struct Refusal {
 
 /// One message.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum RpcMessage {
     /// Of the request with this number; `None` when the server names none.
-    Answer(Option<u64>, Answer),
+    Answer(Option<u64>, RpcAnswer),
     /// The server asks, under this id. `true`: for a sign of life.
     Request(Value, bool),
     /// The server tells, by this method.
@@ -63,7 +63,7 @@ pub(super) enum Message {
 }
 
 /// The messages of a text. One that cannot be read answers the request that it names, if it is one that waits. Anything else is noise.
-pub(super) fn read(text: &[u8], waits: impl Fn(u64) -> bool) -> Vec<Message> {
+pub(super) fn read(text: &[u8], waits: impl Fn(u64) -> bool) -> Vec<RpcMessage> {
     let text = text.trim_ascii();
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     if !text.starts_with(b"{") && !text.starts_with(b"[") {
@@ -79,24 +79,24 @@ pub(super) fn read(text: &[u8], waits: impl Fn(u64) -> bool) -> Vec<Message> {
     }
 }
 
-fn message(value: Value) -> Option<Message> {
+fn message(value: Value) -> Option<RpcMessage> {
     let Value::Object(mut members) = value else { return None };
     let id = members.remove("id").unwrap_or_default();
     if let Some(Value::String(method)) = members.remove("method") {
         return Some(match id {
-            Value::Null => Message::Notice(method),
-            id => Message::Request(id, method == "ping"),
+            Value::Null => RpcMessage::Notice(method),
+            id => RpcMessage::Request(id, method == "ping"),
         });
     }
     let number = number(&id);
     let answer = match (members.remove("error"), members.remove("result")) {
         // A result beside it does not count.
-        (Some(error), _) if !error.is_null() => Answer::Error(refusal(&error)),
-        (_, Some(result)) => Answer::Result(result),
+        (Some(error), _) if !error.is_null() => RpcAnswer::Error(refusal(&error)),
+        (_, Some(result)) => RpcAnswer::Result(result),
         _ if number.is_none() => return None,
-        _ => Answer::Unclear(String::from("its answer holds neither a result nor an error")),
+        _ => RpcAnswer::Unclear(String::from("its answer holds neither a result nor an error")),
     };
-    Some(Message::Answer(number, answer))
+    Some(RpcMessage::Answer(number, answer))
 }
 
 /// The number of a request of ours. Some give it back as a text, or with a decimal point.
@@ -109,20 +109,20 @@ fn number(id: &Value) -> Option<u64> {
     text.strip_suffix(".0").unwrap_or(&text).parse().ok()
 }
 
-fn refusal(error: &Value) -> Refusal {
+fn refusal(error: &Value) -> RpcRefusal {
     let said = match error {
         Value::String(text) => text.as_str(),
         error => error["message"].as_str().unwrap_or_default(),
     };
     let supported = error["data"]["supported"].as_array().into_iter().flatten();
-    Refusal {
+    RpcRefusal {
         code: error["code"].as_i64(),
         words: words(said),
         supported: supported.filter_map(|version| Some(words(version.as_str()?))).take(8).collect(),
     }
 }
 
-impl Refusal {
+impl RpcRefusal {
     /// What an HTTP body without JSON says. A page or a long text says nothing here.
     pub(super) fn of_text(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
@@ -161,7 +161,7 @@ fn words(text: &str) -> String {
 }
 
 /// An answer of which only the request can be made out.
-fn named(text: &[u8], why: &str, waits: impl Fn(u64) -> bool) -> Option<Message> {
+fn named(text: &[u8], why: &str, waits: impl Fn(u64) -> bool) -> Option<RpcMessage> {
     let mut scan = Scan::default();
     scan.run(text, &waits);
     // The message's own id stands at its top. In a text that is torn the only one that waits is meant.
@@ -173,14 +173,14 @@ fn named(text: &[u8], why: &str, waits: impl Fn(u64) -> bool) -> Option<Message>
         }
     };
     let answer = match (scan.result, scan.error) {
-        (true, _) => Answer::Unreadable(why.to_owned()),
-        (false, true) => Answer::Error(Refusal {
+        (true, _) => RpcAnswer::Unreadable(why.to_owned()),
+        (false, true) => RpcAnswer::Error(RpcRefusal {
             words: format!("its error cannot be read: {why}"),
-            ..Refusal::default()
+            ..RpcRefusal::default()
         }),
-        (false, false) => Answer::Unclear(format!("its answer holds neither a result nor an error, and cannot be read: {why}")),
+        (false, false) => RpcAnswer::Unclear(format!("its answer holds neither a result nor an error, and cannot be read: {why}")),
     };
-    Some(Message::Answer(Some(id), answer))
+    Some(RpcMessage::Answer(Some(id), answer))
 }
 
 /// What a text that is no JSON seems to hold.
@@ -269,10 +269,10 @@ mod tests {
         let mut messages = read(text.as_bytes(), |id| id == 3 || id == 7);
         assert!(messages.len() < 2, "{messages:?}");
         match messages.pop()? {
-            Message::Answer(id, Answer::Result(result)) => Some((id, Ok(result.to_string()))),
-            Message::Answer(id, Answer::Error(error)) => Some((id, Err(error.told()))),
-            Message::Answer(id, Answer::Unreadable(why)) => Some((id, Ok(format!("unreadable: {why}")))),
-            Message::Answer(id, Answer::Unclear(why)) => Some((id, Ok(format!("unclear: {why}")))),
+            RpcMessage::Answer(id, RpcAnswer::Result(result)) => Some((id, Ok(result.to_string()))),
+            RpcMessage::Answer(id, RpcAnswer::Error(error)) => Some((id, Err(error.told()))),
+            RpcMessage::Answer(id, RpcAnswer::Unreadable(why)) => Some((id, Ok(format!("unreadable: {why}")))),
+            RpcMessage::Answer(id, RpcAnswer::Unclear(why)) => Some((id, Ok(format!("unclear: {why}")))),
             other => panic!("{other:?}"),
         }
     }
@@ -346,9 +346,9 @@ mod tests {
     #[test]
     fn a_lost_session_is_known_by_its_words() {
         let said = |words: &str| {
-            Refusal {
+            RpcRefusal {
                 words: words.to_owned(),
-                ..Refusal::default()
+                ..RpcRefusal::default()
             }
             .is_about_session()
         };
@@ -364,13 +364,13 @@ mod tests {
         for words in ["no such file", "Invalid params", "The session is full", ""] {
             assert!(!said(words), "{words}");
         }
-        assert!(Refusal::of_text(b" Invalid session\n").is_about_session());
+        assert!(RpcRefusal::of_text(b" Invalid session\n").is_about_session());
         for page in [
             "<html>session not found</html>",
             "{\"session\": \"not found\"",
             &"session not found ".repeat(12),
         ] {
-            assert_eq!(Refusal::of_text(page.as_bytes()).words, "", "{page}");
+            assert_eq!(RpcRefusal::of_text(page.as_bytes()).words, "", "{page}");
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
 
 use super::message::reply;
-use super::waiting::{MAX_MESSAGE, Trouble, Waiting};
+use super::waiting::{MAX_MESSAGE, RpcConnection, RpcTrouble};
 
 /// Messages that the server has not taken yet. We offer nothing that it could ask for but signs of life: who asks for more of them than this
 /// without taking any is left.
@@ -18,16 +18,16 @@ const MOST: usize = 64;
 /// The way to a child process.
 #[derive(Clone, Debug)]
 pub(super) struct Pipe {
-    lines: mpsc::Sender<Line>,
+    lines: mpsc::Sender<PipeLine>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct PipeLine {
     text: Vec<u8>,
     written: Option<oneshot::Sender<io::Result<()>>>,
 }
 
-impl Line {
+impl PipeLine {
     fn of(message: &Value, written: Option<oneshot::Sender<io::Result<()>>>) -> Self {
         let mut text = message.to_string().into_bytes();
         text.push(b'\n');
@@ -37,7 +37,7 @@ impl Line {
 
 impl Pipe {
     /// Begins to speak.
-    pub(super) fn over<R, W>(output: R, input: W, waiting: &Arc<Waiting>) -> Self
+    pub(super) fn over<R, W>(output: R, input: W, waiting: &Arc<RpcConnection>) -> Self
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
@@ -49,21 +49,21 @@ impl Pipe {
     }
 
     /// Sends one message.
-    pub(super) async fn send(&self, message: &Value) -> Result<(), Trouble> {
-        let ended = || Trouble::NotSent(String::from("it has ended"));
+    pub(super) async fn send(&self, message: &Value) -> Result<(), RpcTrouble> {
+        let ended = || RpcTrouble::NotSent(String::from("it has ended"));
         let (written, told) = oneshot::channel();
-        self.lines.send(Line::of(message, Some(written))).await.map_err(|_| ended())?;
+        self.lines.send(PipeLine::of(message, Some(written))).await.map_err(|_| ended())?;
         match told.await {
             Ok(Ok(())) => Ok(()),
             // A message ends with its line; of one whose line was not taken nothing is carried out.
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Err(ended()),
-            Ok(Err(_)) | Err(_) => Err(Trouble::Broken(String::from("the request broke off"))),
+            Ok(Err(_)) | Err(_) => Err(RpcTrouble::Broken(String::from("the request broke off"))),
         }
     }
 }
 
 /// Ends the server's input when we leave.
-async fn write(mut input: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Line>, waiting: Arc<Waiting>) {
+async fn write(mut input: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<PipeLine>, waiting: Arc<RpcConnection>) {
     let sending = async {
         while let Some(line) = queue.recv().await {
             let mut done = input.write_all(&line.text).await;
@@ -85,13 +85,13 @@ async fn write(mut input: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Lin
     }
 }
 
-async fn read(output: impl AsyncRead + Unpin, lines: mpsc::Sender<Line>, waiting: Arc<Waiting>) {
+async fn read(output: impl AsyncRead + Unpin, lines: mpsc::Sender<PipeLine>, waiting: Arc<RpcConnection>) {
     let mut output = BufReader::new(output);
     let listening = async {
         let mut line = Vec::new();
         while let Ok(true) = next_line(&mut output, &mut line).await {
             for (id, alive) in waiting.take(&line, None) {
-                if lines.try_send(Line::of(&reply(&id, alive), None)).is_err() {
+                if lines.try_send(PipeLine::of(&reply(&id, alive), None)).is_err() {
                     warn!("an MCP server asks and does not take the answers; leaving it");
                     return;
                 }

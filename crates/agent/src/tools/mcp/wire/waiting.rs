@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::message::{Answer, Message, Refusal, read};
+use super::message::{RpcAnswer, RpcMessage, RpcRefusal, read};
 
 /// Bytes of one message of a server.
 pub(super) const MAX_MESSAGE: usize = 16 << 20;
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum RpcTrouble {
     /// The server never got it; the connection is of no use any more.
     NotSent(String),
     /// The server does not know our session and has not looked at the request. A new session is needed.
     NoSession,
     /// The server did not take the request: an HTTP status, and what it says.
-    Status(u16, Refusal),
+    Status(u16, RpcRefusal),
     /// It may have been carried out. The connection stays.
     Open(String),
     /// It may have been carried out. The connection is of no use any more.
@@ -28,7 +28,7 @@ pub(crate) enum Trouble {
 
 /// Both sides of a connection.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct RpcConnection {
     requests: Mutex<Requests>,
     /// Rings when the server says that its tools changed.
     changed: Arc<Notify>,
@@ -42,15 +42,15 @@ pub(crate) struct Waiting {
 struct Requests {
     last: u64,
     ended: bool,
-    by_number: HashMap<u64, oneshot::Sender<Answer>>,
+    by_number: HashMap<u64, oneshot::Sender<RpcAnswer>>,
 }
 
 /// One request that waits; forgotten when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) number: u64,
-    pub(super) answer: oneshot::Receiver<Answer>,
-    waiting: Arc<Waiting>,
+    pub(super) answer: oneshot::Receiver<RpcAnswer>,
+    waiting: Arc<RpcConnection>,
 }
 
 impl Drop for Ticket {
@@ -59,7 +59,7 @@ impl Drop for Ticket {
     }
 }
 
-impl Waiting {
+impl RpcConnection {
     pub(super) fn new(changed: Arc<Notify>) -> Arc<Self> {
         Arc::new(Self {
             requests: Mutex::default(),
@@ -100,15 +100,15 @@ impl Waiting {
         let mut asked = Vec::new();
         for message in read(text, |number| self.waits(number)) {
             match message {
-                Message::Answer(number, answer) => {
+                RpcMessage::Answer(number, answer) => {
                     let waiting = number.or(only).and_then(|number| self.requests().by_number.remove(&number));
                     if let Some(waiting) = waiting {
                         let _ = waiting.send(answer);
                     }
                 }
-                Message::Request(id, alive) => asked.push((id, alive)),
-                Message::Notice(method) if method == "notifications/tools/list_changed" => self.changed.notify_one(),
-                Message::Notice(_) => {}
+                RpcMessage::Request(id, alive) => asked.push((id, alive)),
+                RpcMessage::Notice(method) if method == "notifications/tools/list_changed" => self.changed.notify_one(),
+                RpcMessage::Notice(_) => {}
             }
         }
         asked
@@ -117,7 +117,7 @@ impl Waiting {
     /// Answers a request that cannot be read otherwise.
     pub(super) fn unreadable(&self, number: u64, why: &str) {
         if let Some(waiting) = self.requests().by_number.remove(&number) {
-            let _ = waiting.send(Answer::Unreadable(why.to_owned()));
+            let _ = waiting.send(RpcAnswer::Unreadable(why.to_owned()));
         }
     }
 

@@ -8,9 +8,9 @@ use reqwest::header::ACCEPT;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::{Http, Post, is_stream};
+use super::{HttpLink, Post, is_stream};
 use crate::sse::Parser;
-use crate::tools::mcp::wire::waiting::{MAX_MESSAGE, Trouble};
+use crate::tools::mcp::wire::waiting::{MAX_MESSAGE, RpcTrouble};
 
 /// Before a broken stream is asked for again; doubled each time.
 const RESUME: Duration = Duration::from_millis(250);
@@ -18,9 +18,9 @@ const RESUMPTIONS: usize = 4;
 /// The longest pause that a server may ask for before its stream goes on.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-impl Http {
+impl HttpLink {
     /// Follows a stream until it has brought the answer; one that breaks off is asked for again from its last event on.
-    pub(super) async fn follow(&self, mut response: Response, post: &Post<'_>) -> Result<(), Trouble> {
+    pub(super) async fn follow(&self, mut response: Response, post: &Post<'_>) -> Result<(), RpcTrouble> {
         let waits = || post.number.is_some_and(|number| self.waiting.waits(number));
         let (mut last, mut pause, mut tries) = (None, RESUME, 0);
         loop {
@@ -28,7 +28,7 @@ impl Http {
             if !waits() {
                 return Ok(());
             }
-            let broken = || Trouble::Broken(String::from("the answer broke off"));
+            let broken = || RpcTrouble::Broken(String::from("the answer broke off"));
             let Some(from) = last.clone() else { return Err(broken()) };
             response = loop {
                 if tries == RESUMPTIONS {
