@@ -1,6 +1,6 @@
 //! What a Lark push must show before it is listened to: encryption, token, app; and the URL challenge that is exempt.
 
-use countersign_gateway::channels::{LarkHook, LarkReceived as Received, Refusal};
+use countersign_gateway::channels::{EventRefusal, LarkHook, LarkReceived as Received};
 use serde_json::{Value, json};
 
 use crate::support::lark_push::{APP, KEY, TOKEN, encrypted, message_event, push, push_raw, push_unsigned, with, without};
@@ -14,12 +14,16 @@ fn encryption_is_not_optional_per_event() {
     assert!(matches!(push_unsigned(text.as_bytes(), ""), Ok(Received::Event(_))));
     assert_eq!(
         push_unsigned(&encrypted(&plain), ""),
-        Err(Refusal::Unauthorized("encrypted event, but channels.lark.encrypt_key is not set"))
+        Err(EventRefusal::Unauthorized(
+            "encrypted event, but channels.lark.encrypt_key is not set"
+        ))
     );
-    let refused = Err(Refusal::Unauthorized("not encrypted, although channels.lark.encrypt_key is set"));
+    let refused = Err(EventRefusal::Unauthorized(
+        "not encrypted, although channels.lark.encrypt_key is set",
+    ));
     assert_eq!(push_raw(text.as_bytes()), refused);
     let twice = json!({"encrypt": serde_json::from_slice::<Value>(&encrypted(&plain)).unwrap()["encrypt"], "schema": "2.0"});
-    assert!(matches!(push(&twice), Err(Refusal::Unauthorized(_))));
+    assert!(matches!(push(&twice), Err(EventRefusal::Unauthorized(_))));
 }
 
 /// M-1: what stands beside `encrypt` is ignored, however event-like it looks.
@@ -46,10 +50,10 @@ fn unreadable_is_bad_request() {
         "{\"encrypt\":1}",
         "{\"encrypt\":[]}",
     ] {
-        assert!(matches!(push_raw(body.as_bytes()), Err(Refusal::Bad(_))), "{body}");
+        assert!(matches!(push_raw(body.as_bytes()), Err(EventRefusal::Bad(_))), "{body}");
     }
     for plain in [json!([]), json!("x"), json!({"schema": "2.0", "header": {"token": TOKEN}})] {
-        assert!(matches!(push(&plain), Err(Refusal::Bad(_))), "{plain}");
+        assert!(matches!(push(&plain), Err(EventRefusal::Bad(_))), "{plain}");
     }
 }
 
@@ -59,28 +63,34 @@ fn token_and_app() {
     for key in ["/header/token", "/header/app_id"] {
         for odd in [json!("other"), json!("")] {
             let plain = without(with(message_event(), key, odd), "/event");
-            assert!(matches!(push(&plain), Err(Refusal::Unauthorized(_))), "{plain}");
+            assert!(matches!(push(&plain), Err(EventRefusal::Unauthorized(_))), "{plain}");
         }
     }
     for odd in [json!(null), json!(1), json!([TOKEN]), json!({"a": TOKEN})] {
         let plain = with(message_event(), "/header/token", odd);
-        assert!(matches!(push(&plain), Err(Refusal::Unauthorized(_))), "{plain}");
+        assert!(matches!(push(&plain), Err(EventRefusal::Unauthorized(_))), "{plain}");
         assert!(matches!(
             push_unsigned(plain.to_string().as_bytes(), ""),
-            Err(Refusal::Unauthorized(_))
+            Err(EventRefusal::Unauthorized(_))
         ));
     }
-    assert!(matches!(push(&without(message_event(), "/header/app_id")), Err(Refusal::Bad(_))));
+    assert!(matches!(
+        push(&without(message_event(), "/header/app_id")),
+        Err(EventRefusal::Bad(_))
+    ));
     // The token's place follows the schema: a 1.0 token does not open a 2.0 event, nor the reverse.
     let moved = with(without(message_event(), "/header/token"), "/token", json!(TOKEN));
-    assert!(matches!(push(&moved), Err(Refusal::Unauthorized(_))));
-    assert!(matches!(push(&without(message_event(), "/schema")), Err(Refusal::Unauthorized(_))));
+    assert!(matches!(push(&moved), Err(EventRefusal::Unauthorized(_))));
+    assert!(matches!(
+        push(&without(message_event(), "/schema")),
+        Err(EventRefusal::Unauthorized(_))
+    ));
     // An unset token matches nothing, least of all an empty one.
     let unset = LarkHook::new(&lark_secrets(APP, "", ""));
     let empty = with(message_event(), "/header/token", json!("")).to_string();
     assert!(matches!(
         unset.receive(&header_map(&[]).unwrap(), empty.as_bytes(), NOW),
-        Err(Refusal::Unauthorized(_))
+        Err(EventRefusal::Unauthorized(_))
     ));
 }
 
@@ -114,7 +124,7 @@ fn url_challenge() {
         json!({}),
     ] {
         assert!(
-            matches!(push_unsigned(&encrypted(&odd), KEY), Err(Refusal::Unauthorized(_))),
+            matches!(push_unsigned(&encrypted(&odd), KEY), Err(EventRefusal::Unauthorized(_))),
             "{odd}"
         );
         assert!(
@@ -122,12 +132,12 @@ fn url_challenge() {
             "{odd}"
         );
     }
-    assert!(matches!(push(&too_long), Err(Refusal::Bad(_))));
+    assert!(matches!(push(&too_long), Err(EventRefusal::Bad(_))));
     // In the clear although there is a key; and too long a body to be worth decrypting.
     let plain = challenge("abc").to_string();
-    assert!(matches!(push_unsigned(plain.as_bytes(), KEY), Err(Refusal::Unauthorized(_))));
+    assert!(matches!(push_unsigned(plain.as_bytes(), KEY), Err(EventRefusal::Unauthorized(_))));
     let padded = [encrypted(&challenge("abc")), vec![b' '; 8192]].concat();
-    assert!(matches!(push_unsigned(&padded, KEY), Err(Refusal::Unauthorized(_))));
+    assert!(matches!(push_unsigned(&padded, KEY), Err(EventRefusal::Unauthorized(_))));
 }
 
 /// design: no secret of the app is shown by what we log of it.

@@ -1,7 +1,7 @@
 //! The bad request bodies: that they expand as meant, and what the Lark hook says to each before HTTP comes into it.
 
 use countersign_agent::domain::{Ids, InboundBody};
-use countersign_gateway::channels::{LarkHook, LarkReceived as Received, Refusal};
+use countersign_gateway::channels::{EventRefusal, LarkHook, LarkReceived as Received};
 
 use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, mutations, requests, strict};
 use crate::support::sign::{NOW, header_map, lark_secrets};
@@ -10,7 +10,7 @@ fn deliveries(record: &Record, ids: &Ids) -> Vec<Request> {
     expand(record, &Secrets::default(), &Values::default(), NOW, ids)
 }
 
-fn receive(request: &Request) -> Result<Received, Refusal> {
+fn receive(request: &Request) -> Result<Received, EventRefusal> {
     let (secrets, values) = (Secrets::default(), Values::default());
     let hook = LarkHook::new(&lark_secrets(&values.app, &secrets.lark_vtoken, &secrets.lark_encrypt_key));
     hook.receive(&header_map(&request.headers).unwrap(), &request.body, NOW)
@@ -45,8 +45,8 @@ fn lark_records() {
             let fits = match record.expect_status_class.split(" then ").next().unwrap() {
                 // Decided before the body is read.
                 "413" | "415" | "404" | "405" => continue,
-                "401" => matches!(outcome, Err(Refusal::Unauthorized(_))),
-                "400" | "400|413" => matches!(outcome, Err(Refusal::Bad(_))),
+                "401" => matches!(outcome, Err(EventRefusal::Unauthorized(_))),
+                "400" | "400|413" => matches!(outcome, Err(EventRefusal::Bad(_))),
                 "4xx" => outcome.is_err(),
                 "2xx-handled" => matches!(outcome, Ok(Received::Event(_))),
                 "2xx-ignored" => outcome.is_ok(),

@@ -1,7 +1,7 @@
 //! What Lark events mean: people, places, threads, clicks, and what is refused as malformed.
 
 use countersign_agent::domain::{ChatType, InboundBody, Millis, Reaction, Thumb};
-use countersign_gateway::channels::{LarkReceived as Received, Refusal};
+use countersign_gateway::channels::{EventRefusal, LarkReceived as Received};
 use serde_json::json;
 
 use crate::support::lark_push::{APP, TOKEN, event, inbound, message, message_event, push, with, without};
@@ -105,7 +105,7 @@ fn ids() {
     for pointer in all.iter().chain(&optional) {
         for odd in &odd {
             assert!(
-                matches!(push(&with(message_event(), pointer, odd.clone())), Err(Refusal::Bad(_))),
+                matches!(push(&with(message_event(), pointer, odd.clone())), Err(EventRefusal::Bad(_))),
                 "{pointer} {odd}"
             );
         }
@@ -115,7 +115,7 @@ fn ids() {
     }
     for pointer in all {
         for missing in [without(message_event(), pointer), with(message_event(), pointer, json!(""))] {
-            assert!(matches!(push(&missing), Err(Refusal::Bad(_))), "{pointer}");
+            assert!(matches!(push(&missing), Err(EventRefusal::Bad(_))), "{pointer}");
         }
     }
     assert_eq!(
@@ -141,7 +141,7 @@ fn wrong_types() {
         "/header/create_time",
     ] {
         assert!(
-            matches!(push(&without(message_event(), pointer)), Err(Refusal::Bad(_))),
+            matches!(push(&without(message_event(), pointer)), Err(EventRefusal::Bad(_))),
             "{pointer}"
         );
         for odd in [
@@ -153,7 +153,7 @@ fn wrong_types() {
             json!([[]]),
         ] {
             let plain = with(message_event(), pointer, odd.clone());
-            assert!(matches!(push(&plain), Err(Refusal::Bad(_))), "{pointer} {odd}");
+            assert!(matches!(push(&plain), Err(EventRefusal::Bad(_))), "{pointer} {odd}");
         }
     }
     for odd in [
@@ -165,7 +165,7 @@ fn wrong_types() {
         json!([["@_user_1"]]),
     ] {
         let plain = with(message_event(), "/event/message/mentions", odd.clone());
-        assert!(matches!(push(&plain), Err(Refusal::Bad(_))), "{odd}");
+        assert!(matches!(push(&plain), Err(EventRefusal::Bad(_))), "{odd}");
     }
 }
 
@@ -199,10 +199,13 @@ fn clicks() {
         "/event/context",
         "/event/context/open_chat_id",
     ] {
-        assert!(matches!(push(&without(card.clone(), pointer)), Err(Refusal::Bad(_))), "{pointer}");
+        assert!(
+            matches!(push(&without(card.clone(), pointer)), Err(EventRefusal::Bad(_))),
+            "{pointer}"
+        );
     }
     let impossible = with(card, "/event/action/value/review_id", json!("rv:1"));
-    assert_eq!(push(&impossible), Err(Refusal::Bad("an id that cannot be ours")));
+    assert_eq!(push(&impossible), Err(EventRefusal::Bad("an id that cannot be ours")));
 }
 
 /// M-5: recalls, edits, and the bot's own coming and going.
@@ -332,9 +335,15 @@ fn reactions() {
         "/event/operator_type",
         "/event/user_id",
     ] {
-        assert!(matches!(push(&without(added.clone(), pointer)), Err(Refusal::Bad(_))), "{pointer}");
+        assert!(
+            matches!(push(&without(added.clone(), pointer)), Err(EventRefusal::Bad(_))),
+            "{pointer}"
+        );
     }
-    assert!(matches!(push(&with(added, "/event/action_time", json!("x"))), Err(Refusal::Bad(_))));
+    assert!(matches!(
+        push(&with(added, "/event/action_time", json!("x"))),
+        Err(EventRefusal::Bad(_))
+    ));
 }
 
 /// M-1: schema 1.0: the needed members, other event types, replies and attachments.
@@ -363,11 +372,14 @@ fn schema_one() {
         "/event/msg_type",
         "/event/chat_type",
     ] {
-        assert!(matches!(push(&without(plain.clone(), pointer)), Err(Refusal::Bad(_))), "{pointer}");
+        assert!(
+            matches!(push(&without(plain.clone(), pointer)), Err(EventRefusal::Bad(_))),
+            "{pointer}"
+        );
     }
     for (pointer, odd) in [("/token", "x"), ("/event/app_id", "cli_other")] {
         assert!(
-            matches!(push(&with(plain.clone(), pointer, json!(odd))), Err(Refusal::Unauthorized(_))),
+            matches!(push(&with(plain.clone(), pointer, json!(odd))), Err(EventRefusal::Unauthorized(_))),
             "{pointer}"
         );
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use countersign_agent::domain::{ChatType, ClickTarget, ClickVerb, Inbound, InboundBody, Millis};
-use countersign_gateway::channels::{LarkHook, LarkReceived as Received, Refusal};
+use countersign_gateway::channels::{EventRefusal, LarkHook, LarkReceived as Received};
 use countersign_gateway::config::LarkSecrets;
 use countersign_playground::{Sealed, seal};
 use proptest::prelude::*;
@@ -40,7 +40,7 @@ impl Vector {
         LarkHook::new(&lark_secrets(APP, &self.verification_token, &self.encrypt_key))
     }
 
-    fn receive(&self) -> Result<Received, Refusal> {
+    fn receive(&self) -> Result<Received, EventRefusal> {
         let headers: Vec<_> = self.headers.clone().into_iter().collect();
         let headers = header_map(&headers).unwrap();
         self.hook().receive(&headers, self.body.as_bytes(), Millis(self.now_unix * 1000))
@@ -68,7 +68,7 @@ fn secrets() -> LarkSecrets {
 }
 
 /// Sends `sealed` to the app of the vectors at `now`; none when its headers could not be sent at all.
-fn deliver(sealed: &Sealed, now: Millis) -> Option<Result<Received, Refusal>> {
+fn deliver(sealed: &Sealed, now: Millis) -> Option<Result<Received, EventRefusal>> {
     let headers = header_map(&sealed.headers)?;
     Some(LarkHook::new(&secrets()).receive(&headers, &sealed.body, now))
 }
@@ -85,8 +85,8 @@ fn sealed(plain: &Value) -> Sealed {
     seal(lark_app(&secrets()), NOW, "9a8b7c6d", [7; 16], plain.to_string().as_bytes())
 }
 
-fn unauthorized(outcome: &Result<Received, Refusal>) -> bool {
-    matches!(outcome, Err(Refusal::Unauthorized(_)))
+fn unauthorized(outcome: &Result<Received, EventRefusal>) -> bool {
+    matches!(outcome, Err(EventRefusal::Unauthorized(_)))
 }
 
 /// M-1: every official vector of what we serve, clock injected. The three of the legacy card callback (SHA-1 with
@@ -108,7 +108,7 @@ fn official_vectors() {
                 assert_eq!(Some(json!({ "challenge": echo })), vector.response_json, "{name}");
             }
             (_, "reject") if name.starts_with("decrypt_") => {
-                assert_eq!(outcome, Err(Refusal::Bad("not decryptable")), "{name}");
+                assert_eq!(outcome, Err(EventRefusal::Bad("not decryptable")), "{name}");
             }
             (_, "reject") => assert!(unauthorized(&outcome), "{name}: {outcome:?}"),
             (_, other) => panic!("{name}: unknown expectation {other}"),
@@ -132,7 +132,7 @@ fn known_answer(vector: &Vector) {
         vector.body.as_bytes(),
         Millis(vector.now_unix * 1000),
     );
-    assert_eq!(outcome, Err(Refusal::Bad("not JSON")));
+    assert_eq!(outcome, Err(EventRefusal::Bad("not JSON")));
 }
 
 /// M-5: what the accepted vectors say, in our words: raw and escaped plaintext alike, both schemas alike.
@@ -339,7 +339,7 @@ proptest! {
         prop_assert!(unauthorized(&LarkHook::new(&secrets()).receive(&none, &bytes, NOW)));
 
         let inside = seal(lark_app(&secrets()), NOW, "n", [7; 16], &bytes);
-        prop_assert!(matches!(deliver(&inside, NOW), Some(Err(Refusal::Bad(_)))));
+        prop_assert!(matches!(deliver(&inside, NOW), Some(Err(EventRefusal::Bad(_)))));
 
         let mut outside = inside;
         outside.headers[2].1 = lark_digest(&outside.headers[0].1, "n", KEY, &bytes);

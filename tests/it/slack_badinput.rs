@@ -1,7 +1,7 @@
 //! What the Slack hook says to every bad request, before HTTP comes into it.
 
 use countersign_agent::domain::{Ids, Inbound, InboundBody};
-use countersign_gateway::channels::{Refusal, SlackHook, SlackReceived as Received};
+use countersign_gateway::channels::{EventRefusal, SlackHook, SlackReceived as Received};
 
 use crate::support::badinput::{Record, Request, Secrets, Values, bases, expand, mutations, requests};
 use crate::support::sign::{NOW, header_map};
@@ -11,13 +11,13 @@ fn deliveries(record: &Record, ids: &Ids) -> Vec<Request> {
     expand(record, &Secrets::default(), &Values::default(), NOW, ids)
 }
 
-fn receive(request: &Request) -> Result<Received, Refusal> {
+fn receive(request: &Request) -> Result<Received, EventRefusal> {
     let hook = SlackHook::new(&slack_secrets(&Secrets::default().slack_signing_secret, ""));
     hook.receive(&header_map(&request.headers).unwrap(), &request.body, NOW)
 }
 
 /// What somebody did, if the request is that.
-fn done(outcome: Result<Received, Refusal>) -> Option<Inbound> {
+fn done(outcome: Result<Received, EventRefusal>) -> Option<Inbound> {
     match outcome {
         Ok(Received::Event(inbound) | Received::Command(inbound) | Received::Press { inbound, .. } | Received::Submit(inbound)) => {
             Some(inbound)
@@ -43,8 +43,8 @@ fn slack_records() {
         for request in deliveries(record, &ids) {
             let outcome = receive(&request);
             let fits = match record.expect_status_class.split(" then ").next().unwrap() {
-                "401" => matches!(outcome, Err(Refusal::Unauthorized(_))),
-                "400" | "4xx" => matches!(outcome, Err(Refusal::Bad(_))),
+                "401" => matches!(outcome, Err(EventRefusal::Unauthorized(_))),
+                "400" | "4xx" => matches!(outcome, Err(EventRefusal::Bad(_))),
                 "2xx-handled" | "2xx-ignored" => outcome.is_ok(),
                 either => either.contains('|'),
             };

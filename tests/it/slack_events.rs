@@ -1,18 +1,18 @@
 //! What Slack's events mean: people, places, threads, and what is refused as malformed.
 
 use countersign_agent::domain::{ChatType, InboundBody, Millis, Reaction, Thumb};
-use countersign_gateway::channels::{Refusal, SLACK_APP, SlackReceived as Received};
+use countersign_gateway::channels::{EventRefusal, SLACK_APP, SlackReceived as Received};
 use serde_json::{Value, json};
 
 use crate::support::lark_push::{with, without};
 use crate::support::slack_push::{FORM, JSON, event, form, inbound, interact, message, message_event, press, push, push_raw};
 
-fn ignored(outcome: &Result<Received, Refusal>) -> bool {
+fn ignored(outcome: &Result<Received, EventRefusal>) -> bool {
     matches!(outcome, Ok(Received::Ignored(_)))
 }
 
-fn bad(outcome: &Result<Received, Refusal>) -> bool {
-    matches!(outcome, Err(Refusal::Bad(_)))
+fn bad(outcome: &Result<Received, EventRefusal>) -> bool {
+    matches!(outcome, Err(EventRefusal::Bad(_)))
 }
 
 /// M-5: who, where, when and in answer to what, all from the signed event.
@@ -286,7 +286,7 @@ fn recalls() {
 #[test]
 fn opening_the_chat() {
     let home = |tab: &str, user: &str| event(json!({"type": "app_home_opened", "user": user, "channel": "D1", "tab": tab}));
-    let opened = |received: Result<Received, Refusal>| match received {
+    let opened = |received: Result<Received, EventRefusal>| match received {
         Ok(Received::Opened { place, user }) => (place.chat, place.thread, user),
         other => panic!("{other:?}"),
     };
@@ -305,7 +305,7 @@ fn opening_the_chat() {
     let begun = event(json!({"type": "assistant_thread_started", "assistant_thread": begun}));
     assert_eq!(opened(push(&begun)).1, "1780000000.000100");
     let lacking = event(json!({"type": "app_home_opened", "user": "U1", "tab": "messages"}));
-    assert!(matches!(push(&lacking), Err(Refusal::Bad(_))));
+    assert!(matches!(push(&lacking), Err(EventRefusal::Bad(_))));
 }
 
 /// reach §3: the platform's own stop button is `/stop` of the person who pressed it, in that thread; it is no message that anybody wrote.
@@ -331,8 +331,8 @@ fn the_stop_button_is_a_word() {
     }
     assert_eq!(inbound(stop("D1", "U1", json!(null))).conversation.chat, "D1");
     assert!(ignored(&stop("C1", "UBOT", json!(root))));
-    assert!(matches!(stop("C1", "U1", json!("soon")), Err(Refusal::Bad(_))));
-    assert!(matches!(stop("C1", "", json!(root)), Err(Refusal::Bad(_))));
+    assert!(matches!(stop("C1", "U1", json!("soon")), Err(EventRefusal::Bad(_))));
+    assert!(matches!(stop("C1", "", json!(root)), Err(EventRefusal::Bad(_))));
 }
 
 /// M-5: the bot comes into a chat and goes; other people's coming and going is theirs.
@@ -354,7 +354,7 @@ fn coming_and_going() {
         );
     }
     assert!(ignored(&push(&event(json!({"type": "something_new"})))));
-    let trouble = |told: &Result<Received, Refusal>| matches!(told, Ok(Received::Trouble(_)));
+    let trouble = |told: &Result<Received, EventRefusal>| matches!(told, Ok(Received::Trouble(_)));
     assert!(trouble(&push(&event(json!({"type": "app_uninstalled"})))));
     // People take back tokens of their own: that is no news about the bot.
     for (tokens, ours) in [

@@ -1,19 +1,19 @@
 //! Slack's buttons, forms and commands in our words.
 
 use countersign_agent::domain::{ActionId, ChatType, ClickTarget, ClickVerb, FeedbackValue, GateId, InboundBody, TurnId};
-use countersign_gateway::channels::{Refusal, SlackReceived as Received};
+use countersign_gateway::channels::{EventRefusal, SlackReceived as Received};
 use serde_json::{Value, json};
 
 use crate::support::lark_push::{with, without};
 use crate::support::sign::NOW;
 use crate::support::slack_push::{command, inbound, interact, message, press, send_command, submit};
 
-fn ignored(outcome: &Result<Received, Refusal>) -> bool {
+fn ignored(outcome: &Result<Received, EventRefusal>) -> bool {
     matches!(outcome, Ok(Received::Ignored(_)))
 }
 
-fn bad(outcome: &Result<Received, Refusal>) -> bool {
-    matches!(outcome, Err(Refusal::Bad(_)))
+fn bad(outcome: &Result<Received, EventRefusal>) -> bool {
+    matches!(outcome, Err(EventRefusal::Bad(_)))
 }
 
 /// M-5: a person presses one button: a payload with two is a press of none, whatever their order.
@@ -152,7 +152,10 @@ fn buttons_of_an_answer() {
         assert_eq!((click.verb, click.target), (ClickVerb::Feedback(said), Some(turn)), "{value}");
     }
     for odd in ["", "up", "up_", "turn_1", "up_rv_1", "side_turn_1", "up_turn_1\n", "uptturn_1"] {
-        assert!(matches!(interact(&press("feedback", &json!(odd))), Err(Refusal::Bad(_))), "{odd:?}");
+        assert!(
+            matches!(interact(&press("feedback", &json!(odd))), Err(EventRefusal::Bad(_))),
+            "{odd:?}"
+        );
     }
 }
 

@@ -1,7 +1,7 @@
 //! The Slack vectors that the official SDKs signed and judged, and what must hold for every signed request.
 
 use countersign_agent::domain::Millis;
-use countersign_gateway::channels::{Refusal, SlackHook, SlackReceived as Received};
+use countersign_gateway::channels::{EventRefusal, SlackHook, SlackReceived as Received};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -18,8 +18,8 @@ struct Vector {
     expect: String,
 }
 
-fn unauthorized(outcome: &Result<Received, Refusal>) -> bool {
-    matches!(outcome, Err(Refusal::Unauthorized(_)))
+fn unauthorized(outcome: &Result<Received, EventRefusal>) -> bool {
+    matches!(outcome, Err(EventRefusal::Unauthorized(_)))
 }
 
 /// M-1: every vector, clock injected. Accepted means past the signature: some bodies say nothing that we could use.
@@ -46,7 +46,7 @@ fn official_vectors() {
             "event_json_ascii" | "age_exactly_300s" | "header_names_lowercase" | "header_names_uppercase" => {
                 assert!(matches!(outcome, Ok(Received::Event(_))), "{name}: {outcome:?}");
             }
-            "empty_body_valid" => assert!(matches!(outcome, Err(Refusal::Bad(_))), "{outcome:?}"),
+            "empty_body_valid" => assert!(matches!(outcome, Err(EventRefusal::Bad(_))), "{outcome:?}"),
             _ => {}
         }
     }

@@ -35,7 +35,7 @@ pub use slack::{
     BlockSet, FormContext, HomeCard, HomePage, HomeTask, SLACK_APP, SlackClient, SlackHook, SlackMessage, SlackReceived, SlackSockets,
     form_errors, home_view, revise_form, slack_message,
 };
-pub use socket::{Dialer, Ending, NotOpened, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived, is_this_machine};
+pub use socket::{ConnectionEnd, Dialer, NotOpened, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived, is_this_machine};
 pub use wording::{notice_text, undone_words, with_names};
 
 /// One thing to carry to a chat.
@@ -103,7 +103,7 @@ pub struct ChatLook<'a> {
 
 impl ChatLook<'_> {
     /// Names and opened bundles must be there within this time. The caller gives up after five seconds, and would lose the messages too.
-    pub(in crate::channels) const ADDING_TIME: Duration = Duration::from_secs(4);
+    pub(in crate::channels) const NAMES_TIMEOUT: Duration = Duration::from_secs(4);
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -177,7 +177,7 @@ impl DeliveryError {
 
 /// Why a webhook request is refused. The reasons are for the log only: the answer must not tell them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum EventRefusal {
     /// 401: not shown to come from the platform, or not for this app.
     #[error("unauthorized: {0}")]
     Unauthorized(&'static str),

@@ -48,7 +48,7 @@ pub use rules::parse_rules;
 pub use settings::{ConfigState, Settings};
 pub use source::{Source, load};
 pub use summary::summary;
-pub use table::{AgentLive, ChannelLive, KEYS, LarkSecrets, Role, Server, SlackSecrets, Tools};
+pub use table::{AgentLive, ChannelLive, KEYS, LarkSecrets, ProcessRole, Server, SlackSecrets, Tools};
 pub use trigger::GroupTrigger;
 pub use values::Values;
 pub use watch::Watch;

@@ -9,7 +9,7 @@ mod hold;
 mod keys;
 mod ledger;
 
-pub use coordination::{Standing, try_redis};
+pub use coordination::{CoordinationHealth, try_redis};
 pub use hold::Hold;
 pub(crate) use ledger::MAX_CRASHES;
 pub use ledger::{

@@ -97,10 +97,10 @@ impl PlatformSurroundings {
     }
 
     /// What was said, and which files the request has.
-    async fn read(&self, channel: &dyn Channel, own: &ChannelLive, request: Request<'_>) -> Found {
+    async fn read(&self, channel: &dyn Channel, own: &ChannelLive, request: Request<'_>) -> ReadChat {
         let kind = request.conversation.channel.as_str();
         let direct = request.message.chat_type == ChatType::Direct;
-        let mut found = Found::default();
+        let mut found = ReadChat::default();
         found.context.quoted.clone_from(&request.message.quoted);
         let most = if direct { LOOKED_THROUGH } else { own.context_messages };
         let page = async {
@@ -171,12 +171,12 @@ impl Surroundings for PlatformSurroundings {
 }
 
 #[derive(Default)]
-struct Found {
+struct ReadChat {
     context: ChatContext,
     files: Vec<FileRef>,
 }
 
-impl Found {
+impl ReadChat {
     fn take(&mut self, page: ChatPage, direct: bool, request: Request<'_>) {
         // Where an app is told of mentions alone, their events name no files. What the request is about may stand in the first message of its thread.
         let root = page.root.filter(|root| !root.ours);

@@ -9,7 +9,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-pub use meters::{METERS, Meter, MeterKind, Meters};
+pub use meters::{METERS, MeterKind, Meters, MetricRow};
 
 /// Changes the level of the running process's logs.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Pushes to a Lark app as the platform makes them, straight into the hook, and the event that most tests vary.
 
 use countersign_agent::domain::{Inbound, InboundBody, InboundMessage};
-use countersign_gateway::channels::{LarkHook, LarkReceived as Received, Refusal};
+use countersign_gateway::channels::{EventRefusal, LarkHook, LarkReceived as Received};
 use countersign_playground::seal;
 use serde_json::{Value, json};
 
@@ -13,14 +13,14 @@ pub const TOKEN: &str = "vt-test-0123456789";
 pub const KEY: &str = "k-lark-test-0123456789";
 
 /// Signed and encrypted, as the platform pushes it.
-pub fn push(plain: &Value) -> Result<Received, Refusal> {
+pub fn push(plain: &Value) -> Result<Received, EventRefusal> {
     let secrets = lark_secrets(APP, TOKEN, KEY);
     let sealed = seal(lark_app(&secrets), NOW, "n", [1; 16], plain.to_string().as_bytes());
     LarkHook::new(&secrets).receive(&header_map(&sealed.headers).unwrap(), &sealed.body, NOW)
 }
 
 /// `body` as it is, rightly signed.
-pub fn push_raw(body: &[u8]) -> Result<Received, Refusal> {
+pub fn push_raw(body: &[u8]) -> Result<Received, EventRefusal> {
     let timestamp = (NOW.0 / 1000).to_string();
     let headers = [
         ("X-Lark-Signature".to_owned(), lark_digest(&timestamp, "n", KEY, body)),
@@ -31,7 +31,7 @@ pub fn push_raw(body: &[u8]) -> Result<Received, Refusal> {
 }
 
 /// Without signature headers, to an app with or without an Encrypt Key.
-pub fn push_unsigned(body: &[u8], key: &str) -> Result<Received, Refusal> {
+pub fn push_unsigned(body: &[u8], key: &str) -> Result<Received, EventRefusal> {
     LarkHook::new(&lark_secrets(APP, TOKEN, key)).receive(&header_map(&[]).unwrap(), body, NOW)
 }
 

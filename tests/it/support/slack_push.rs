@@ -1,7 +1,7 @@
 //! Requests to a Slack app as the platform makes them, straight into the hook, and the bodies that most tests vary.
 
 use countersign_agent::domain::{Inbound, InboundBody, InboundMessage};
-use countersign_gateway::channels::{Refusal, SlackHook, SlackReceived as Received};
+use countersign_gateway::channels::{EventRefusal, SlackHook, SlackReceived as Received};
 use countersign_gateway::config::{EventDelivery, SlackSecrets};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -42,13 +42,13 @@ pub fn signed(kind: &str, secret: &str, seconds: i64, body: &[u8]) -> Vec<(Strin
 }
 
 /// `body` as it is, rightly signed.
-pub fn push_raw(kind: &str, body: &[u8]) -> Result<Received, Refusal> {
+pub fn push_raw(kind: &str, body: &[u8]) -> Result<Received, EventRefusal> {
     let headers = signed(kind, SECRET, NOW.0 / 1000, body);
     hook().receive(&header_map(&headers).unwrap(), body, NOW)
 }
 
 /// An event or another JSON body.
-pub fn push(plain: &Value) -> Result<Received, Refusal> {
+pub fn push(plain: &Value) -> Result<Received, EventRefusal> {
     push_raw(JSON, plain.to_string().as_bytes())
 }
 
@@ -58,7 +58,7 @@ pub fn form(fields: &[(&str, &str)]) -> String {
 }
 
 /// An interaction, in the form that carries it.
-pub fn interact(payload: &Value) -> Result<Received, Refusal> {
+pub fn interact(payload: &Value) -> Result<Received, EventRefusal> {
     push_raw(FORM, form(&[("payload", &payload.to_string())]).as_bytes())
 }
 
@@ -115,19 +115,19 @@ pub fn command(text: &str) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-pub fn send_command(fields: &[(&str, String)]) -> Result<Received, Refusal> {
+pub fn send_command(fields: &[(&str, String)]) -> Result<Received, EventRefusal> {
     let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
     push_raw(FORM, form(&fields).as_bytes())
 }
 
-pub fn inbound(outcome: Result<Received, Refusal>) -> Inbound {
+pub fn inbound(outcome: Result<Received, EventRefusal>) -> Inbound {
     match outcome {
         Ok(Received::Event(inbound) | Received::Command(inbound) | Received::Press { inbound, .. } | Received::Submit(inbound)) => inbound,
         other => panic!("{other:?}"),
     }
 }
 
-pub fn message(outcome: Result<Received, Refusal>) -> InboundMessage {
+pub fn message(outcome: Result<Received, EventRefusal>) -> InboundMessage {
     match inbound(outcome).body {
         InboundBody::Message(message) => message,
         other => panic!("{other:?}"),

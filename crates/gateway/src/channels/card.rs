@@ -72,7 +72,7 @@ pub(super) enum Part<'a> {
         label: String,
         text: String,
     },
-    Answer(Answer),
+    Answer(AnswerPart),
     Call(Box<Call<'a>>),
     Ask(Box<Ask<'a>>),
     /// The button that asks for the plan of an expired review again.
@@ -96,7 +96,7 @@ pub(super) struct Steps<'a> {
     /// A line for each step that is shown.
     pub(super) lines: Vec<CardLine>,
     /// The same steps where the platform draws how each stands.
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Vec<TaskLine>,
     /// How many are not shown, in words.
     pub(super) more: Option<String>,
     /// How many are done, where the head does not say it.
@@ -104,7 +104,7 @@ pub(super) struct Steps<'a> {
 }
 
 /// A step without its mark.
-pub(super) struct Task {
+pub(super) struct TaskLine {
     /// Words of others, not escaped yet.
     pub(super) content: String,
     /// What it is for, its tools, and that it was left off.
@@ -112,7 +112,7 @@ pub(super) struct Task {
 }
 
 /// The final word of a turn, or an earlier part of it.
-pub(super) struct Answer {
+pub(super) struct AnswerPart {
     /// The person who is mentioned before it.
     pub(super) to: Option<Span>,
     /// The model's Markdown; may be empty.

@@ -11,11 +11,11 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::Refusal;
+use super::EventRefusal;
 use super::strict_json::{self, StrictJsonError};
 
 /// The refusal of an event that lacks something.
-pub(super) const UNREADABLE: Refusal = Refusal::Bad("a needed member is missing or of the wrong type");
+pub(super) const UNREADABLE: EventRefusal = EventRefusal::Bad("a needed member is missing or of the wrong type");
 
 /// Longest id, in bytes.
 const MAX_ID: usize = 256;
@@ -35,8 +35,8 @@ pub(super) const MAX_MENTIONS: usize = 512;
 
 /// The text of a JSON body that every parser reads in the same way. Halves of characters in it are U+FFFD: one torn emoji must not make an event
 /// unreadable.
-pub(super) fn strict_text(body: &[u8]) -> Result<Cow<'_, str>, Refusal> {
-    let refused = |error: StrictJsonError| Refusal::Bad(error.reason());
+pub(super) fn strict_text(body: &[u8]) -> Result<Cow<'_, str>, EventRefusal> {
+    let refused = |error: StrictJsonError| EventRefusal::Bad(error.reason());
     let text = std::str::from_utf8(body).map_err(|_| refused(StrictJsonError::NotUtf8))?;
     let text = whole_characters(text);
     strict_json::check(text.as_bytes()).map_err(refused)?;
@@ -73,7 +73,7 @@ pub(super) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 }
 
 /// [`object`], where nothing can be done without it.
-pub(super) fn needed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Refusal> {
+pub(super) fn needed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, EventRefusal> {
     object(text).ok_or(UNREADABLE)
 }
 
@@ -86,15 +86,15 @@ pub(super) fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
 }
 
 /// An id that may be stored, logged and sent back to the platform.
-pub(super) fn id(text: String) -> Result<String, Refusal> {
+pub(super) fn id(text: String) -> Result<String, EventRefusal> {
     if text.is_empty() || text.len() > MAX_ID || text.chars().any(char::is_control) {
-        return Err(Refusal::Bad("odd id"));
+        return Err(EventRefusal::Bad("odd id"));
     }
     Ok(text)
 }
 
 /// Absent, null and empty are the same to the platforms.
-pub(super) fn optional_id(text: Option<String>) -> Result<Option<String>, Refusal> {
+pub(super) fn optional_id(text: Option<String>) -> Result<Option<String>, EventRefusal> {
     text.filter(|text| !text.is_empty()).map(id).transpose()
 }
 

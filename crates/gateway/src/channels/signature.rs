@@ -5,17 +5,17 @@ use subtle::ConstantTimeEq;
 
 use countersign_agent::domain::Millis;
 
-use super::Refusal;
+use super::EventRefusal;
 
-pub(super) fn required<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a [u8], Refusal> {
-    only(headers, name).ok_or(Refusal::Unauthorized("not exactly one of each signature header"))
+pub(super) fn required<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a [u8], EventRefusal> {
+    only(headers, name).ok_or(EventRefusal::Unauthorized("not exactly one of each signature header"))
 }
 
 /// When a request was signed, in seconds; at most `past` seconds ago, and at most `future` seconds ahead of our clock.
-pub(super) fn signed_at(text: &[u8], now: Millis, past: i64, future: i64) -> Result<i64, Refusal> {
-    let seconds = timestamp(text).ok_or(Refusal::Unauthorized("timestamp is not ten digits"))?;
+pub(super) fn signed_at(text: &[u8], now: Millis, past: i64, future: i64) -> Result<i64, EventRefusal> {
+    let seconds = timestamp(text).ok_or(EventRefusal::Unauthorized("timestamp is not ten digits"))?;
     if !in_window(seconds, now, past, future) {
-        return Err(Refusal::Unauthorized(
+        return Err(EventRefusal::Unauthorized(
             "timestamp outside the window; is this machine's clock right?",
         ));
     }

@@ -12,11 +12,11 @@ use std::time::Duration;
 use countersign_agent::domain::{ChannelKind, Millis};
 use serde_json::Value;
 
-use super::{BoxFuture, DeliveryError, LarkReceived, Refusal, SlackReceived};
+use super::{BoxFuture, DeliveryError, EventRefusal, LarkReceived, SlackReceived};
 
 pub(super) use dial::DialError;
 pub use dial::{Dialer, is_this_machine};
-pub use serve::{Ending, Signals, Socket};
+pub use serve::{ConnectionEnd, Signals, Socket};
 
 /// Longest message of a platform, joined from its frames, in bytes.
 pub(super) const MAX_MESSAGE: usize = 4 * 1024 * 1024;
@@ -32,7 +32,7 @@ pub trait SocketPlatform: Send + Sync + fmt::Debug {
     fn open(&self) -> BoxFuture<'_, Result<Socket, NotOpened>>;
 }
 
-/// What `/readyz` and the log say of [`NotOpened::TooMany`] and of [`Ending::TooMany`].
+/// What `/readyz` and the log say of [`NotOpened::TooMany`] and of [`ConnectionEnd::TooMany`].
 pub(in crate::channels) const TOO_MANY: &str = "the platform allows the app no more connections";
 
 /// Why there is no connection.
@@ -87,14 +87,14 @@ pub(in crate::channels) enum SocketRead {
     Reply(Frame),
     /// The platform will end the connection soon: the next one should be opened now.
     Recycle(String),
-    End(Ending),
+    End(ConnectionEnd),
 }
 
 impl SocketRead {
     /// A frame that says nothing that we know; nobody waits for an answer to it. It is told like an event that is refused.
     pub(in crate::channels) fn skipped(reason: &'static str) -> Self {
         Self::Event(SocketEvent {
-            received: Err(Refusal::Bad(reason)),
+            received: Err(EventRefusal::Bad(reason)),
             answer: Box::new(|_| None),
         })
     }
@@ -109,7 +109,7 @@ impl SocketRead {
 }
 
 pub(in crate::channels) struct SocketEvent {
-    pub received: Result<SocketReceived, Refusal>,
+    pub received: Result<SocketReceived, EventRefusal>,
     pub answer: Acknowledge,
 }
 

@@ -47,22 +47,22 @@ impl StrictJsonError {
 /// length is bounded by the caller, and finding duplicates costs no more than sorting.
 pub(super) fn check(bytes: &[u8]) -> Result<&str, StrictJsonError> {
     let text = std::str::from_utf8(bytes).map_err(|_| StrictJsonError::NotUtf8)?;
-    let mut scan = Scan {
+    let mut scan = JsonScan {
         keys: Vec::new(),
         fault: None,
     };
     let mut json = serde_json::Deserializer::from_str(text);
     // The recursion is ours and stops at MAX_DEPTH, far below the parser's own limit and the stack's.
-    let root = (&mut json).deserialize_any(Node { scan: &mut scan, depth: 0 });
+    let root = (&mut json).deserialize_any(JsonNode { scan: &mut scan, depth: 0 });
     match (root.and_then(|kind| json.end().map(|()| kind)), scan.fault) {
         (_, Some(fault)) => Err(fault),
-        (Ok(Kind::Object), None) => Ok(text),
-        (Ok(Kind::Other), None) => Err(StrictJsonError::NotAnObject),
+        (Ok(JsonKind::Object), None) => Ok(text),
+        (Ok(JsonKind::Other), None) => Err(StrictJsonError::NotAnObject),
         (Err(_), None) => Err(StrictJsonError::NotJson),
     }
 }
 
-struct Scan<'de> {
+struct JsonScan<'de> {
     /// Keys of all objects that are open; those of the innermost are at the end.
     keys: Vec<Cow<'de, str>>,
     /// Set when we stopped, not the parser.
@@ -70,17 +70,17 @@ struct Scan<'de> {
 }
 
 #[derive(PartialEq, Eq)]
-enum Kind {
+enum JsonKind {
     Object,
     Other,
 }
 
-struct Node<'s, 'de> {
-    scan: &'s mut Scan<'de>,
+struct JsonNode<'s, 'de> {
+    scan: &'s mut JsonScan<'de>,
     depth: usize,
 }
 
-impl<'s, 'de> Node<'s, 'de> {
+impl<'s, 'de> JsonNode<'s, 'de> {
     fn enter<E: serde::de::Error>(&mut self) -> Result<usize, E> {
         if self.depth == MAX_DEPTH {
             self.scan.fault = Some(StrictJsonError::TooDeep);
@@ -90,63 +90,63 @@ impl<'s, 'de> Node<'s, 'de> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_, 'de> {
-    type Value = Kind;
+impl<'de> DeserializeSeed<'de> for JsonNode<'_, 'de> {
+    type Value = JsonKind;
 
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Kind, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<JsonKind, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_, 'de> {
-    type Value = Kind;
+impl<'de> Visitor<'de> for JsonNode<'_, 'de> {
+    type Value = JsonKind;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any JSON value")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Kind, E> {
-        Ok(Kind::Other)
+    fn visit_bool<E>(self, _: bool) -> Result<JsonKind, E> {
+        Ok(JsonKind::Other)
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Kind, E> {
-        Ok(Kind::Other)
+    fn visit_i64<E>(self, _: i64) -> Result<JsonKind, E> {
+        Ok(JsonKind::Other)
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Kind, E> {
-        Ok(Kind::Other)
+    fn visit_u64<E>(self, _: u64) -> Result<JsonKind, E> {
+        Ok(JsonKind::Other)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Kind, E> {
-        Ok(Kind::Other)
+    fn visit_f64<E>(self, _: f64) -> Result<JsonKind, E> {
+        Ok(JsonKind::Other)
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Kind, E> {
-        Ok(Kind::Other)
+    fn visit_str<E>(self, _: &str) -> Result<JsonKind, E> {
+        Ok(JsonKind::Other)
     }
 
-    fn visit_unit<E>(self) -> Result<Kind, E> {
-        Ok(Kind::Other)
+    fn visit_unit<E>(self) -> Result<JsonKind, E> {
+        Ok(JsonKind::Other)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Kind, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<JsonKind, A::Error> {
         let depth = self.enter()?;
         while items
-            .next_element_seed(Node {
+            .next_element_seed(JsonNode {
                 scan: &mut *self.scan,
                 depth,
             })?
             .is_some()
         {}
-        Ok(Kind::Other)
+        Ok(JsonKind::Other)
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Kind, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<JsonKind, A::Error> {
         let depth = self.enter()?;
         let start = self.scan.keys.len();
-        while let Some(key) = members.next_key_seed(Key)? {
+        while let Some(key) = members.next_key_seed(MemberName)? {
             self.scan.keys.push(key);
-            members.next_value_seed(Node {
+            members.next_value_seed(JsonNode {
                 scan: &mut *self.scan,
                 depth,
             })?;
@@ -159,14 +159,14 @@ impl<'de> Visitor<'de> for Node<'_, 'de> {
             return Err(A::Error::custom(StrictJsonError::DuplicateKey));
         }
         self.scan.keys.truncate(start);
-        Ok(Kind::Object)
+        Ok(JsonKind::Object)
     }
 }
 
 /// A member name, unescaped; borrowed from the text when it holds no escape.
-struct Key;
+struct MemberName;
 
-impl<'de> DeserializeSeed<'de> for Key {
+impl<'de> DeserializeSeed<'de> for MemberName {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -174,7 +174,7 @@ impl<'de> DeserializeSeed<'de> for Key {
     }
 }
 
-impl<'de> Visitor<'de> for Key {
+impl<'de> Visitor<'de> for MemberName {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,8 +5,8 @@ mod audience;
 use serde_json::{Value, json};
 
 use countersign_agent::domain::{
-    Answer, ApprovalCard, Approver, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Hole, Limit, Locale, Millis, Notice,
-    PlanCard, PlanEnd, PlanWords, StepStatus, StepView, TurnReason, UndoneCount,
+    Answer, ApprovalCard, Approver, BudgetCard, CardState, Decision, DecisionKind, EffectClass, FileProblem, Hole, Limit, Locale, Millis,
+    Notice, PlanCard, PlanEnd, PlanWords, StepStatus, StepView, TurnReason, UndoneCount,
 };
 use countersign_agent::template::Templates;
 

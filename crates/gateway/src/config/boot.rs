@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::delivery::EventDelivery;
 use super::servers;
-use super::table::{CoordinationKind, LarkSecrets, Role, Server, SlackSecrets, Store, Tools};
+use super::table::{CoordinationKind, LarkSecrets, ProcessRole, Server, SlackSecrets, Store, Tools};
 
 /// What is fixed while the process runs.
 #[derive(Clone, Debug)]
@@ -62,11 +62,11 @@ impl LarkSecrets {
 
 impl Server {
     pub fn has_webhooks(&self) -> bool {
-        self.roles.contains(&Role::Webhooks)
+        self.roles.contains(&ProcessRole::Webhooks)
     }
 
     pub fn has_workers(&self) -> bool {
-        self.roles.contains(&Role::Workers)
+        self.roles.contains(&ProcessRole::Workers)
     }
 }
 

@@ -4,7 +4,7 @@ use config::{Map, Value, ValueKind};
 use countersign_agent::domain::{CoverageGap, Rule, Ruling, ToolSpec, is_tool_of};
 use countersign_agent::tools::McpServer;
 
-use super::effective::{Line, key_line, of_text, render_lines};
+use super::effective::{PrintedLine, key_line, of_text, render_lines};
 use super::key::{Key, Reload};
 use super::live::Live;
 use super::profiles::{self, channel_of, of_channel, of_model};
@@ -64,7 +64,7 @@ pub(super) fn render(layered: &Values, live: &Live, chat: &str, tools: &[String]
 }
 
 /// The lines of these rows below `path`, from the members of a section.
-fn rows(rows: &[Key], path: &str, section: &Map<String, Value>) -> Vec<Line> {
+fn rows(rows: &[Key], path: &str, section: &Map<String, Value>) -> Vec<PrintedLine> {
     let line = |row: &Key| {
         let value = section.get(row.path)?;
         Some(key_line(row, &format!("{path}.{}", row.path), Some(value), value.origin()))

@@ -12,7 +12,7 @@ use super::table::{KEY_FILE, KEYS};
 use super::values::Values;
 
 /// A line of what is printed: the key's path, its value, and what is said behind it.
-pub(super) type Line = (String, String, String);
+pub(super) type PrintedLine = (String, String, String);
 
 /// Every key in the order of the table. What is not a default says behind `#` where it was set.
 pub(super) fn render(layered: &Values) -> String {
@@ -23,7 +23,7 @@ pub(super) fn render(layered: &Values) -> String {
 }
 
 /// The line of `key` at `path`, whose value was set at `origin`.
-pub(super) fn key_line(key: &Key, path: &str, value: Option<&Value>, origin: Option<&str>) -> Line {
+pub(super) fn key_line(key: &Key, path: &str, value: Option<&Value>, origin: Option<&str>) -> PrintedLine {
     let value = value.map_or_else(|| flow(key.kind, &[], &default(key)), |value| flow(key.kind, &[], &value.kind));
     let note = match key.since {
         Since::Later => "not in this version",
@@ -33,7 +33,7 @@ pub(super) fn key_line(key: &Key, path: &str, value: Option<&Value>, origin: Opt
 }
 
 /// The lines as nested YAML.
-pub(super) fn render_lines(lines: impl Iterator<Item = Line>) -> String {
+pub(super) fn render_lines(lines: impl Iterator<Item = PrintedLine>) -> String {
     let mut out = String::new();
     let mut open: Vec<String> = Vec::new();
     for (path, value, note) in lines {

@@ -10,7 +10,7 @@ use countersign_agent::template::yaml::{self, Node, Yaml};
 use super::hint::{self, Hint};
 use super::key::Key;
 use super::layer::Layer;
-use super::problem::{Place, Report};
+use super::problem::{Report, ValuePlace};
 use super::secret;
 use super::table;
 
@@ -81,7 +81,7 @@ pub(super) fn read_layer(variables: impl Iterator<Item = (String, String)>, repo
         if let Some(rest) = name.strip_prefix(NAME)
             && !NO_KEYS.iter().any(|known| rest.starts_with(known))
         {
-            report.warning(&Place::Env(name).at(0), "", &stray(rest));
+            report.warning(&ValuePlace::Env(name).at(0), "", &stray(rest));
         }
     }
     let mut layer = Layer::default();
@@ -91,18 +91,18 @@ pub(super) fn read_layer(variables: impl Iterator<Item = (String, String)>, repo
             Some((key, true)) => {
                 if ours.contains_key(name.trim_end_matches(FILE)) {
                     report.problem(
-                        Place::Env(name).at(0),
+                        ValuePlace::Env(name).at(0),
                         key.path,
                         format!("{} is set too: keep one of them", name.trim_end_matches(FILE)),
                     );
                 } else {
                     match secret::read_file(Path::new(value)) {
                         Ok(secret) => set_key(key, name, &secret, &mut layer, report),
-                        Err(error) => report.problem(Place::Env(name).at(0), key.path, format!("{value:?} cannot be read: {error}")),
+                        Err(error) => report.problem(ValuePlace::Env(name).at(0), key.path, format!("{value:?} cannot be read: {error}")),
                     }
                 }
             }
-            None => report.problem(Place::Env(name).at(0), "", unknown(name)),
+            None => report.problem(ValuePlace::Env(name).at(0), "", unknown(name)),
         }
     }
     layer
@@ -131,7 +131,7 @@ fn target(name: &str) -> Option<(&'static Key, bool)> {
 }
 
 fn set_key(key: &'static Key, name: &str, value: &str, layer: &mut Layer, report: &mut Report) {
-    let place = Place::Env(name);
+    let place = ValuePlace::Env(name);
     if value.contains(char::REPLACEMENT_CHARACTER) {
         return report.problem(place.at(0), key.path, "not UTF-8 text");
     }

@@ -9,7 +9,7 @@ use countersign_agent::template::yaml::{self, Node, Yaml};
 
 use super::hint::{self, Hint};
 use super::layer::Layer;
-use super::problem::{Place, Report};
+use super::problem::{Report, ValuePlace};
 use super::table;
 
 /// The layer of the file at `path`; none when there is no file, which is a problem if one is `needed`.
@@ -32,7 +32,7 @@ pub(super) fn read_layer(path: &Path, needed: bool, report: &mut Report) -> Opti
 /// The layer that `text` of the file `name` makes.
 fn read_text(name: &str, text: &str, report: &mut Report) -> Layer {
     let mut walk = Walk {
-        place: Place::File(name),
+        place: ValuePlace::File(name),
         layer: Layer::default(),
         report,
     };
@@ -46,7 +46,7 @@ fn read_text(name: &str, text: &str, report: &mut Report) -> Layer {
 }
 
 struct Walk<'a> {
-    place: Place<'a>,
+    place: ValuePlace<'a>,
     layer: Layer,
     report: &'a mut Report,
 }

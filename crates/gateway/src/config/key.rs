@@ -3,7 +3,7 @@
 use config::{Map, Value, ValueKind};
 use countersign_agent::template::yaml::Node;
 
-use super::kind::{Kind, Refusal};
+use super::kind::{BadValue, Kind};
 use super::secret::BOM;
 use super::tree::{self, At};
 
@@ -55,8 +55,8 @@ impl Key {
     /// The value of `node` as the layers keep it. `true`: it is a secret, and the blanks round it were dropped.
     ///
     /// # Errors
-    /// [`Refusal`] for a wrong type, a value out of range, or one that this version does not serve.
-    pub(super) fn value(&self, node: &Node, at: At<'_>) -> Result<(Value, bool), Refusal> {
+    /// [`BadValue`] for a wrong type, a value out of range, or one that this version does not serve.
+    pub(super) fn value(&self, node: &Node, at: At<'_>) -> Result<(Value, bool), BadValue> {
         self.kind.check(node)?;
         let mut value = tree::value(node, at);
         let mut is_trimmed = false;

@@ -80,7 +80,7 @@ pub(super) struct Sections {
 pub(super) struct Finding {
     /// Where below the key, for example `ops.locale`.
     pub(super) path: String,
-    pub(super) refusal: Refusal,
+    pub(super) refusal: BadValue,
     /// The value is taken all the same.
     pub(super) is_warning: bool,
 }
@@ -90,13 +90,13 @@ pub(super) struct Finding {
 pub(super) struct ListOfMaps {
     pub(super) allowed: &'static str,
     /// Says why the first wrong entry is refused.
-    pub(super) check: fn(&[Node]) -> Result<(), Refusal>,
+    pub(super) check: fn(&[Node]) -> Result<(), BadValue>,
     /// May the member of this path below the key be a secret?
     pub(super) is_secret: fn(&[&str]) -> bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct BadValue {
     /// Line of the value, or of the item in it that is wrong.
     pub(super) line: u64,
     /// `found …, allowed …`.
@@ -176,8 +176,8 @@ impl Kind {
     /// May `node` be the value?
     ///
     /// # Errors
-    /// [`Refusal`] for a wrong type, a value out of range, or one that this version does not serve.
-    pub(super) fn check(self, node: &Node) -> Result<(), Refusal> {
+    /// [`BadValue`] for a wrong type, a value out of range, or one that this version does not serve.
+    pub(super) fn check(self, node: &Node) -> Result<(), BadValue> {
         let is_good = match (self, &node.value) {
             (Self::Flag, Yaml::Flag(_)) | (Self::Ids | Self::Chats | Self::Features | Self::Maps(_) | Self::Effects, Yaml::Null) => true,
             (Self::Whole { min, max }, Yaml::Whole(value)) => (i128::from(min)..=i128::from(max)).contains(value),
@@ -209,7 +209,7 @@ impl Kind {
         }
         let hint = if self.is_quoted(&node.value) { " (without quotes)" } else { "" };
         let (found, allowed, reason) = (self.found(&node.value), self.allowed(), self.reason(&node.value));
-        Err(Refusal {
+        Err(BadValue {
             line: node.line,
             why: format!("found {found}, allowed {allowed}{hint}{reason}"),
         })
@@ -245,13 +245,13 @@ impl Kind {
         why.map(|why| format!(": {why}")).unwrap_or_default()
     }
 
-    fn check_ids(self, items: &[Node]) -> Result<(), Refusal> {
+    fn check_ids(self, items: &[Node]) -> Result<(), BadValue> {
         let is_chat = |id: &str| ChannelKind::parse_chat(id).is_some();
         let is_id = |id: &str| !id.is_empty() && !id.contains(char::is_whitespace) && (!matches!(self, Self::Chats) || is_chat(id));
         let mut seen = HashSet::new();
         let is_wrong = |item: &&Node| !matches!(&item.value, Yaml::Text(id) if is_id(id) && seen.insert(id.clone()));
         match items.iter().find(is_wrong) {
-            Some(Node { line, value }) => Err(Refusal {
+            Some(Node { line, value }) => Err(BadValue {
                 line: *line,
                 why: format!("found {} in the list, allowed {}", found(value), self.allowed()),
             }),
@@ -259,7 +259,7 @@ impl Kind {
         }
     }
 
-    fn check_effects(self, entries: &[Entry]) -> Result<(), Refusal> {
+    fn check_effects(self, entries: &[Entry]) -> Result<(), BadValue> {
         let mut seen = HashSet::new();
         for Entry { key, node } in entries {
             let found = match &node.value {
@@ -271,7 +271,7 @@ impl Kind {
                 }
                 other => format!("{key}: {}", found(other)),
             };
-            return Err(Refusal {
+            return Err(BadValue {
                 line: node.line,
                 why: format!("found {found}, allowed {}", self.allowed()),
             });

@@ -7,7 +7,7 @@ use countersign_agent::template::yaml::{self, Node};
 
 use super::key::{Key, Since, TRIMMED};
 use super::kind::Kind;
-use super::problem::{Place, Report};
+use super::problem::{Report, ValuePlace};
 use super::table::KEYS;
 
 /// Values by path; a source of the crate `config`, which lays the layers over each other.
@@ -26,7 +26,7 @@ impl Layer {
     }
 
     /// Takes `node` as the value of `key`, or says what is wrong with it.
-    pub(super) fn insert(&mut self, key: &Key, node: &Node, place: Place<'_>, report: &mut Report) {
+    pub(super) fn insert(&mut self, key: &Key, node: &Node, place: ValuePlace<'_>, report: &mut Report) {
         if let Kind::Sections(sections) = key.kind {
             let (value, findings) = (sections.read)(node, &|line| Some(place.at(line)));
             for found in findings {

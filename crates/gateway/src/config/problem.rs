@@ -25,12 +25,12 @@ impl fmt::Display for Problem {
 impl std::error::Error for Problem {}
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place<'a> {
+pub(super) enum ValuePlace<'a> {
     File(&'a str),
     Env(&'a str),
 }
 
-impl Place<'_> {
+impl ValuePlace<'_> {
     /// The place of something on `line` (0: the file as a whole).
     pub(super) fn at(self, line: u64) -> String {
         match self {

@@ -9,8 +9,8 @@ use countersign_agent::template::yaml::{self, Entry, Node, Yaml};
 use serde::{Deserialize, Deserializer};
 
 use super::deserialize;
-use super::kind::{Kind, ListOfMaps, Refusal};
-use super::problem::{Place, Problem, Report};
+use super::kind::{BadValue, Kind, ListOfMaps};
+use super::problem::{Problem, Report, ValuePlace};
 use super::tree;
 
 const ALLOWED: &str = "a list of {tool: PATTERN, where: {ARGUMENT: VALUE or PATTERN}, chats: [IDS], effect: read, write or destructive, then: allow, ask or deny}, with ask perhaps approvers and quorum";
@@ -34,7 +34,7 @@ const EFFECT: Kind = Kind::Choice(&["read", "write", "destructive"]);
 const THEN: Kind = Kind::Choice(&["allow", "ask", "deny"]);
 const QUORUM: Kind = Kind::Whole { min: 1, max: MOST_PEOPLE };
 
-fn check_list(items: &[Node]) -> Result<(), Refusal> {
+fn check_list(items: &[Node]) -> Result<(), BadValue> {
     if let Some(surplus) = items.get(MOST) {
         return Err(refused(surplus.line, &format!("more than {MOST} rules")));
     }
@@ -44,7 +44,7 @@ fn check_list(items: &[Node]) -> Result<(), Refusal> {
     })
 }
 
-fn check_one(rule: &Node, entries: &[Entry]) -> Result<(), Refusal> {
+fn check_one(rule: &Node, entries: &[Entry]) -> Result<(), BadValue> {
     let mut seen = HashSet::new();
     for Entry { key, node } in entries {
         let kind = match key.as_str() {
@@ -57,7 +57,7 @@ fn check_one(rule: &Node, entries: &[Entry]) -> Result<(), Refusal> {
             _ => return Err(refused(node.line, &format!("unknown member {}", key.escape_debug()))),
         };
         match (kind, &node.value) {
-            (Some(kind), _) => kind.check(node).map_err(|Refusal { line, why }| Refusal {
+            (Some(kind), _) => kind.check(node).map_err(|BadValue { line, why }| BadValue {
                 line,
                 why: format!("{key}: {why}"),
             })?,
@@ -77,7 +77,7 @@ fn check_one(rule: &Node, entries: &[Entry]) -> Result<(), Refusal> {
 }
 
 /// Texts, numbers and booleans, each argument once.
-fn check_arguments(line: u64, entries: &[Entry]) -> Result<(), Refusal> {
+fn check_arguments(line: u64, entries: &[Entry]) -> Result<(), BadValue> {
     if entries.len() > MAX_ARGUMENTS {
         return Err(refused(line, &format!("where names more than {MAX_ARGUMENTS} arguments")));
     }
@@ -115,7 +115,7 @@ fn too_long(text: &str) -> Option<String> {
 }
 
 /// What holds between the members of a rule.
-fn check_members(rule: &Node, members: &HashSet<&str>) -> Result<(), Refusal> {
+fn check_members(rule: &Node, members: &HashSet<&str>) -> Result<(), BadValue> {
     let line = rule.line;
     let wrong = |why: String| Err(refused(line, &why));
     for needed in ["tool", "then"] {
@@ -215,9 +215,9 @@ pub(super) fn of(all: &Config) -> Result<Arc<[Rule]>, ConfigError> {
 
 /// Reads rules that stand in a text of their own, `name`: a list, or a map of which `rules` is read.
 pub fn parse_rules(name: &str, text: &str) -> Result<Vec<Rule>, Vec<Problem>> {
-    let list = list_in(text).map_err(|Refusal { line, why }| {
+    let list = list_in(text).map_err(|BadValue { line, why }| {
         let mut report = Report::default();
-        report.problem(Place::File(name).at(line), "rules", why);
+        report.problem(ValuePlace::File(name).at(line), "rules", why);
         report.problems
     })?;
     // Every member passed its kind.
@@ -227,8 +227,8 @@ pub fn parse_rules(name: &str, text: &str) -> Result<Vec<Rule>, Vec<Problem>> {
     Ok(entries.into_iter().map(Rule::from).collect())
 }
 
-fn list_in(text: &str) -> Result<Node, Refusal> {
-    let root = yaml::parse(text).map_err(|error| Refusal {
+fn list_in(text: &str) -> Result<Node, BadValue> {
+    let root = yaml::parse(text).map_err(|error| BadValue {
         line: error.line.unwrap_or(0),
         why: format!("not valid YAML: {}", error.why),
     })?;
@@ -247,8 +247,8 @@ fn is_tool(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-*".contains(&byte))
 }
 
-fn refused(line: u64, what: &str) -> Refusal {
-    Refusal {
+fn refused(line: u64, what: &str) -> BadValue {
+    BadValue {
         line,
         why: format!("{what}; allowed {ALLOWED}"),
     }

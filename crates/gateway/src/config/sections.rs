@@ -6,7 +6,7 @@ use config::{Map, Value};
 use countersign_agent::template::yaml::{Entry, Node, Yaml};
 
 use super::key::{Key, TRIMMED};
-use super::kind::{Finding, Kind, Refusal};
+use super::kind::{BadValue, Finding, Kind};
 use super::tree::At;
 
 /// The member of a list's section that names it.
@@ -18,7 +18,7 @@ pub(super) struct Findings(pub(super) Vec<Finding>);
 
 impl Findings {
     pub(super) fn note(&mut self, path: &str, line: u64, why: impl Into<String>, is_warning: bool) {
-        let refusal = Refusal { line, why: why.into() };
+        let refusal = BadValue { line, why: why.into() };
         self.0.push(Finding {
             path: path.to_owned(),
             refusal,
@@ -33,14 +33,14 @@ impl Findings {
 
 /// What the sections of one key may have.
 #[derive(Debug)]
-pub(super) struct Form {
+pub(super) struct SectionForm {
     pub(super) rows: Vec<Key>,
     pub(super) allowed: &'static str,
     /// The words for a member that has no row.
     pub(super) unknown: &'static str,
 }
 
-impl Form {
+impl SectionForm {
     /// Is the member of this path a secret?
     pub(super) fn is_secret(&self, path: &[&str]) -> bool {
         self.rows.iter().any(|row| row.is_secret() && path.last() == Some(&row.path))
@@ -48,7 +48,7 @@ impl Form {
 }
 
 /// A map from names to sections of this `form`.
-pub(super) fn read_map(form: &Form, node: &Node, at: At<'_>, findings: &mut Findings) -> Map<String, Value> {
+pub(super) fn read_map(form: &SectionForm, node: &Node, at: At<'_>, findings: &mut Findings) -> Map<String, Value> {
     let entries = match &node.value {
         Yaml::Map(entries) => entries.as_slice(),
         Yaml::Null => &[],
@@ -75,7 +75,7 @@ pub(super) fn read_map(form: &Form, node: &Node, at: At<'_>, findings: &mut Find
 
 /// A list of sections of this `form`, each with a member [`NAME`]. An entry that is no section, or has no name, comes back as an empty
 /// section.
-pub(super) fn read_list(form: &Form, node: &Node, at: At<'_>, findings: &mut Findings) -> Vec<Value> {
+pub(super) fn read_list(form: &SectionForm, node: &Node, at: At<'_>, findings: &mut Findings) -> Vec<Value> {
     let items = match &node.value {
         Yaml::List(items) => items.as_slice(),
         Yaml::Null => &[],
@@ -111,7 +111,7 @@ pub(super) fn read_list(form: &Form, node: &Node, at: At<'_>, findings: &mut Fin
 }
 
 /// The members of the section at `path` that are as they should be.
-fn read_members(form: &Form, path: &str, members: &[Entry], at: At<'_>, findings: &mut Findings) -> Map<String, Value> {
+fn read_members(form: &SectionForm, path: &str, members: &[Entry], at: At<'_>, findings: &mut Findings) -> Map<String, Value> {
     let mut read = Map::new();
     let mut seen: HashMap<&str, u64> = HashMap::new();
     for Entry { key, node } in members {

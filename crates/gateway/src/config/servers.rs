@@ -9,7 +9,7 @@ use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::SecretString;
 use serde::{Deserialize, Deserializer};
 
-use super::kind::{Kind, ListOfMaps, Refusal, is_plain_url};
+use super::kind::{BadValue, Kind, ListOfMaps, is_plain_url};
 
 const ALLOWED: &str = "a list of {name, command: [PROGRAM, ARGUMENT, …], env: {NAME: VALUE}} or {name, url, headers: {NAME: VALUE}}, each perhaps with effects: {TOOL: read} and scope: {TOOL: [ARGUMENT, …]}";
 pub(super) const LIST: ListOfMaps = ListOfMaps {
@@ -36,8 +36,8 @@ const OURS: &[&str] = &[
 const SECRET: &[&str] = &["env", "headers"];
 
 /// # Errors
-/// [`Refusal`] for the first entry that is none, without any of its values that may be a secret.
-fn check_list(items: &[Node]) -> Result<(), Refusal> {
+/// [`BadValue`] for the first entry that is none, without any of its values that may be a secret.
+fn check_list(items: &[Node]) -> Result<(), BadValue> {
     let mut names = HashSet::new();
     for item in items {
         let Yaml::Map(entries) = &item.value else {
@@ -52,7 +52,7 @@ fn check_list(items: &[Node]) -> Result<(), Refusal> {
 }
 
 /// The name of a server that is as it should be.
-fn check_one(line: u64, entries: &[Entry]) -> Result<&str, Refusal> {
+fn check_one(line: u64, entries: &[Entry]) -> Result<&str, BadValue> {
     let has = |member: &str| entries.iter().any(|entry| entry.key == member);
     let name = entries.iter().find_map(|entry| match &entry.node.value {
         Yaml::Text(name) if entry.key == "name" && is_name(name) => Some(name.as_str()),
@@ -98,7 +98,7 @@ fn check_one(line: u64, entries: &[Entry]) -> Result<&str, Refusal> {
                 }
             }
             ("effects", Yaml::Map(_)) => {
-                if let Err(Refusal { line, why }) = Kind::Effects.check(node) {
+                if let Err(BadValue { line, why }) = Kind::Effects.check(node) {
                     return wrong(line, &format!("effects: {why}"));
                 }
             }
@@ -166,8 +166,8 @@ pub(super) fn override_effects(servers: &mut [McpServer], overrides: &BTreeMap<S
     }
 }
 
-fn refused(line: u64, what: &str) -> Refusal {
-    Refusal {
+fn refused(line: u64, what: &str) -> BadValue {
+    BadValue {
         line,
         why: format!("{what}; allowed {ALLOWED}"),
     }

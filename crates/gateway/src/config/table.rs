@@ -23,7 +23,7 @@ use serde::Deserialize;
 use super::delivery::EventDelivery;
 use super::key::Key;
 use super::kind::{Finding, Kind, Sections};
-use super::sections::{self, Findings, Form, NAME};
+use super::sections::{self, Findings, NAME, SectionForm};
 use super::tree::At;
 use super::trigger::GroupTrigger;
 use super::{deserialize, rules, secret, servers};
@@ -67,7 +67,7 @@ keys! {
         /// Address and port of the HTTP server.
         bind: SocketAddr = Kind::Address, "127.0.0.1:8080";
         /// The halves of the gateway that this process runs.
-        roles: Vec<Role> = Kind::Roles, "[webhooks, workers]";
+        roles: Vec<ProcessRole> = Kind::Roles, "[webhooks, workers]";
         /// Largest body of a request.
         max_body_bytes: usize = whole(1024, 33_554_432), "1048576";
         /// Most connections that are open at once.
@@ -282,7 +282,7 @@ keys! {
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ProcessRole {
     /// Events in, by webhook or over sockets; API, console.
     Webhooks,
     /// Turns and messages out.
@@ -315,7 +315,7 @@ const MODELS: Sections = Sections {
     is_secret: |path| OF_A_MODEL.is_secret(path),
 };
 
-static OF_A_MODEL: LazyLock<Form> = LazyLock::new(|| Form {
+static OF_A_MODEL: LazyLock<SectionForm> = LazyLock::new(|| SectionForm {
     rows: Model::ROWS.iter().copied().chain([Key::hot(KEY_FILE, Kind::Text, "''")]).collect(),
     allowed: MODELS.allowed,
     unknown: "no key of a model",
@@ -366,7 +366,7 @@ const PROFILES: Sections = Sections {
     is_secret: |path| OF_A_PROFILE.is_secret(path),
 };
 
-static OF_A_PROFILE: LazyLock<Form> = LazyLock::new(|| {
+static OF_A_PROFILE: LazyLock<SectionForm> = LazyLock::new(|| {
     let own = [
         Key::hot(NAME, Kind::Name, "''"),
         Key::hot("chats", Kind::Chats, "[]"),
@@ -374,7 +374,7 @@ static OF_A_PROFILE: LazyLock<Form> = LazyLock::new(|| {
         Key::hot("tools", Kind::Ids, "['*']"),
         Key::hot("model", Kind::Text, "''"),
     ];
-    Form {
+    SectionForm {
         rows: own.into_iter().chain(ChannelLive::of_chats().iter().copied()).collect(),
         allowed: PROFILES.allowed,
         unknown: "no hot key of a channel that a chat may have a value of its own for",

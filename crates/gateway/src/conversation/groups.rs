@@ -23,15 +23,15 @@ pub trait GroupDirectory: Send + Sync + fmt::Debug {
 }
 
 /// The members of groups, as far as they are known at a moment; by the group's id.
-pub(super) type Members = HashMap<String, Arc<HashSet<String>>>;
+pub(super) type GroupMembers = HashMap<String, Arc<HashSet<String>>>;
 
-type Answer = Option<Arc<HashSet<String>>>;
+type GroupAnswer = Option<Arc<HashSet<String>>>;
 
 /// One question to the platform; who asks while it is under way hears the same answer.
 #[derive(Clone)]
 struct Question {
     at: Millis,
-    answer: Shared<BoxFuture<'static, Answer>>,
+    answer: Shared<BoxFuture<'static, GroupAnswer>>,
 }
 
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl Groups {
     }
 
     /// What is known of the groups of `channel`, and is not too old.
-    pub(super) fn known(&self, channel: ChannelKind) -> Members {
+    pub(super) fn known(&self, channel: ChannelKind) -> GroupMembers {
         let now = self.clock.now();
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let fresh = asked.iter().filter(|((of, _), question)| *of == channel && question.is_fresh(now));
@@ -72,7 +72,7 @@ impl Groups {
         }
     }
 
-    fn ask(&self, channel: ChannelKind, group: &str) -> Shared<BoxFuture<'static, Answer>> {
+    fn ask(&self, channel: ChannelKind, group: &str) -> Shared<BoxFuture<'static, GroupAnswer>> {
         let now = self.clock.now();
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (channel, group.to_owned());

@@ -8,7 +8,7 @@ use countersign_agent::domain::{
 use crate::config::ChannelLive;
 use crate::store::GateRecord;
 
-use super::groups::Members;
+use super::groups::GroupMembers;
 
 /// The rules of one channel at this moment.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Rights {
     /// Who may decide a gate that was escalated to them.
     escalate_to: Vec<String>,
     /// Who belongs to the groups among the approvers, as far as it is known.
-    members: Members,
+    members: GroupMembers,
     /// Those who are away now and in whose place the person who acts decides.
     away: Vec<Absence>,
 }
@@ -45,7 +45,7 @@ impl<'a> Matter<'a> {
 
 impl Rights {
     /// The rules in force, for nobody's deputy.
-    pub(super) fn of(kind: ChannelKind, channel: &ChannelLive, members: Members) -> Self {
+    pub(super) fn of(kind: ChannelKind, channel: &ChannelLive, members: GroupMembers) -> Self {
         Self {
             channel: kind,
             plans: channel.approvers_of(GateKind::PlanReview).clone(),
@@ -336,7 +336,7 @@ impl Rights {
             users: users.iter().map(|id| (*id).to_owned()).collect(),
             external: false,
             escalate_to: Vec::new(),
-            members: Members::new(),
+            members: GroupMembers::new(),
             away: Vec::new(),
         }
     }

@@ -15,7 +15,7 @@ use room::{Buffer, Share};
 
 use super::error::ApiError;
 use super::state::Gateway;
-use crate::channels::Refusal;
+use crate::channels::EventRefusal;
 
 /// A body that arrives slower than this is not from a platform.
 const BODY_TIME: Duration = Duration::from_secs(10);
@@ -49,12 +49,12 @@ pub(super) async fn read_push(
     headers: &HeaderMap,
     body: impl Stream<Item = Result<Bytes, axum::Error>> + Unpin,
     unsigned: Option<usize>,
-) -> Result<Result<RequestBody, Refusal>, ApiError> {
+) -> Result<Result<RequestBody, EventRefusal>, ApiError> {
     let most = gateway.max_body_bytes;
     let limit = BodyLimit { most, unsigned };
     match read_within(gateway, headers, body, limit).await {
         Ok(body) => Ok(Ok(body)),
-        Err(BodyError::Unsigned) => Ok(Err(Refusal::Unauthorized("signature headers missing"))),
+        Err(BodyError::Unsigned) => Ok(Err(EventRefusal::Unauthorized("signature headers missing"))),
         Err(BodyError::Api(error)) => Err(error),
     }
 }

@@ -49,7 +49,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const OWN_DESCRIPTORS: u64 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ConnectionPhase {
     Idle,
     /// A request has begun to arrive.
     Head,
@@ -61,41 +61,41 @@ enum Phase {
     Closing,
 }
 
-impl Phase {
+impl ConnectionPhase {
     fn waits(self) -> bool {
         matches!(self, Self::Idle | Self::Head | Self::Body)
     }
 }
 
 #[derive(Debug)]
-struct Connection {
+struct HttpConnection {
     state: Mutex<State>,
     close: Notify,
 }
 
 #[derive(Debug)]
 struct State {
-    phase: Phase,
+    phase: ConnectionPhase,
     since: Instant,
     /// How many requests have begun: the rest of an earlier one's body may be read later.
     requests: u64,
 }
 
-impl Connection {
+impl HttpConnection {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, phase: Phase) {
+    fn enter(&self, phase: ConnectionPhase) {
         let mut state = self.state();
-        if state.phase != Phase::Closing {
+        if state.phase != ConnectionPhase::Closing {
             (state.phase, state.since) = (phase, Instant::now());
         }
     }
 
     /// The headers of a request have arrived; `whole`: it has no body. Gives its number.
     fn begin(&self, whole: bool) -> u64 {
-        self.enter(if whole { Phase::Busy } else { Phase::Body });
+        self.enter(if whole { ConnectionPhase::Busy } else { ConnectionPhase::Body });
         let mut state = self.state();
         state.requests += 1;
         state.requests
@@ -104,8 +104,8 @@ impl Connection {
     /// The body of the request with this number has ended. Its answer may have been sent before.
     fn complete(&self, request: u64) {
         let mut state = self.state();
-        if state.phase == Phase::Body && state.requests == request {
-            (state.phase, state.since) = (Phase::Busy, Instant::now());
+        if state.phase == ConnectionPhase::Body && state.requests == request {
+            (state.phase, state.since) = (ConnectionPhase::Busy, Instant::now());
         }
     }
 
@@ -120,7 +120,7 @@ impl Connection {
         let mut state = self.state();
         let waits = state.phase.waits();
         if waits {
-            state.phase = Phase::Closing;
+            state.phase = ConnectionPhase::Closing;
             self.close.notify_one();
         }
         waits
@@ -130,9 +130,11 @@ impl Connection {
     fn overdue(&self) -> Option<&'static str> {
         let State { phase, since, .. } = *self.state();
         match phase {
-            Phase::Head if since.elapsed() >= HEAD_TIME => Some("headers"),
-            Phase::Idle if since.elapsed() >= IDLE_TIME => Some("idle"),
-            Phase::Idle | Phase::Head | Phase::Body | Phase::Busy | Phase::Closing => None,
+            ConnectionPhase::Head if since.elapsed() >= HEAD_TIME => Some("headers"),
+            ConnectionPhase::Idle if since.elapsed() >= IDLE_TIME => Some("idle"),
+            ConnectionPhase::Idle | ConnectionPhase::Head | ConnectionPhase::Body | ConnectionPhase::Busy | ConnectionPhase::Closing => {
+                None
+            }
         }
     }
 }
@@ -140,12 +142,12 @@ impl Connection {
 #[derive(Debug)]
 struct Places {
     limit: usize,
-    open: Mutex<(u64, HashMap<u64, Arc<Connection>>)>,
+    open: Mutex<(u64, HashMap<u64, Arc<HttpConnection>>)>,
 }
 
 impl Places {
     /// A place for a new connection; without one when every connection is being answered.
-    fn take(self: &Arc<Self>, closed: impl FnOnce()) -> Option<Place> {
+    fn take(self: &Arc<Self>, closed: impl FnOnce()) -> Option<ConnectionPermit> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.1.len() >= self.limit {
             loop {
@@ -161,16 +163,16 @@ impl Places {
         }
         open.0 += 1;
         let id = open.0;
-        let connection = Arc::new(Connection {
+        let connection = Arc::new(HttpConnection {
             state: Mutex::new(State {
-                phase: Phase::Idle,
+                phase: ConnectionPhase::Idle,
                 since: Instant::now(),
                 requests: 0,
             }),
             close: Notify::new(),
         });
         open.1.insert(id, Arc::clone(&connection));
-        Some(Place {
+        Some(ConnectionPermit {
             places: Arc::clone(self),
             id,
             connection,
@@ -180,13 +182,13 @@ impl Places {
 
 /// One connection's place; it is given back with the socket, which a WebSocket takes along.
 #[derive(Debug)]
-struct Place {
+struct ConnectionPermit {
     places: Arc<Places>,
     id: u64,
-    connection: Arc<Connection>,
+    connection: Arc<HttpConnection>,
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut open = self.places.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.1.remove(&self.id);
@@ -194,26 +196,26 @@ impl Drop for Place {
 }
 
 /// A socket that notes when a request begins and when an answer is taken.
-struct Socket {
+struct WatchedStream {
     stream: TcpStream,
-    place: Place,
+    place: ConnectionPermit,
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for WatchedStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let room = buffer.remaining().min(MAX_READ);
         let mut piece = ReadBuf::new(buffer.initialize_unfilled_to(room));
         let polled = Pin::new(&mut self.stream).poll_read(context, &mut piece);
         let length = piece.filled().len();
         buffer.advance(length);
-        if length > 0 && self.place.connection.state().phase == Phase::Idle {
-            self.place.connection.enter(Phase::Head);
+        if length > 0 && self.place.connection.state().phase == ConnectionPhase::Idle {
+            self.place.connection.enter(ConnectionPhase::Head);
         }
         polled
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for WatchedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.wrote(&polled);
@@ -239,23 +241,23 @@ impl AsyncWrite for Socket {
     }
 }
 
-impl Socket {
+impl WatchedStream {
     /// An answer that is still being taken is no idleness.
     fn wrote(&self, polled: &Poll<io::Result<usize>>) {
-        if matches!(polled, Poll::Ready(Ok(_))) && self.place.connection.state().phase == Phase::Idle {
-            self.place.connection.enter(Phase::Idle);
+        if matches!(polled, Poll::Ready(Ok(_))) && self.place.connection.state().phase == ConnectionPhase::Idle {
+            self.place.connection.enter(ConnectionPhase::Idle);
         }
     }
 }
 
 /// A request's body, which notes its end.
-struct RequestBody {
+struct WatchedBody {
     body: Incoming,
-    connection: Arc<Connection>,
+    connection: Arc<HttpConnection>,
     request: u64,
 }
 
-impl Body for RequestBody {
+impl Body for WatchedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -290,12 +292,12 @@ fn limit(configured: usize) -> usize {
 }
 
 /// What the log says about connections that were closed or refused.
-struct Report {
+struct ConnectionLog {
     refusals: Refusals,
     clock: Clock,
 }
 
-impl Report {
+impl ConnectionLog {
     fn closed(&self, reason: &'static str) {
         counter!("countersign_connections_refused_total", "reason" => reason).increment(1);
         if let Some(missed) = self.refusals.count(reason, self.clock.now()) {
@@ -322,7 +324,7 @@ pub fn serve(
 }
 
 async fn serve_at(places: Arc<Places>, listener: TcpListener, router: Router, clock: Clock, stop: CancellationToken) {
-    let report = Arc::new(Report {
+    let report = Arc::new(ConnectionLog {
         refusals: Refusals::default(),
         clock,
     });
@@ -335,7 +337,7 @@ async fn serve_at(places: Arc<Places>, listener: TcpListener, router: Router, cl
         match accepted {
             Ok((stream, peer)) => match places.take(|| report.closed("waited_longest")) {
                 Some(place) => {
-                    let socket = Socket { stream, place };
+                    let socket = WatchedStream { stream, place };
                     tasks.spawn(answer(socket, peer, router.clone(), Arc::clone(&report), stop.clone()));
                 }
                 None => report.closed("all_busy"),
@@ -355,14 +357,14 @@ async fn serve_at(places: Arc<Places>, listener: TcpListener, router: Router, cl
     tasks.wait().await;
 }
 
-async fn answer(socket: Socket, peer: SocketAddr, router: Router, report: Arc<Report>, stop: CancellationToken) {
+async fn answer(socket: WatchedStream, peer: SocketAddr, router: Router, report: Arc<ConnectionLog>, stop: CancellationToken) {
     let connection = Arc::clone(&socket.place.connection);
     let phases = Arc::clone(&connection);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(peer);
         let number = phases.begin(request.body().is_end_stream());
         let connection = Arc::clone(&phases);
-        let request = request.map(|body| RequestBody {
+        let request = request.map(|body| WatchedBody {
             body,
             connection,
             request: number,
@@ -373,7 +375,7 @@ async fn answer(socket: Socket, peer: SocketAddr, router: Router, report: Arc<Re
             let upgraded = answered
                 .as_ref()
                 .is_ok_and(|response| response.status() == StatusCode::SWITCHING_PROTOCOLS);
-            phases.enter(if upgraded { Phase::Busy } else { Phase::Idle });
+            phases.enter(if upgraded { ConnectionPhase::Busy } else { ConnectionPhase::Idle });
             answered
         }
     });

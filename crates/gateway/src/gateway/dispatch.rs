@@ -19,14 +19,14 @@ use crate::store::{Hold, Line, LineKind, OutboxOp, OutboxRow, StoreError, Tx};
 /// Between two tries to write down what came of a delivery.
 const RETRY: Duration = Duration::from_millis(200);
 /// Deliveries to a platform under way at a time. Each has places of its own: one that does not answer holds up no other.
-const ABREAST: usize = 64;
+const MAX_PARALLEL: usize = 64;
 /// Of those, places that only posts get.
 const FOR_POSTS: usize = 16;
 const PLATFORMS: [ChannelKind; 3] = [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console];
 /// The shortest time between two tries.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// How long repaints and marks are tried, and wait for the platform's rates, at most.
-const LAST_LOOK: Duration = Duration::from_hours(1);
+const GIVE_UP_AFTER: Duration = Duration::from_hours(1);
 /// Wrong credentials need an admin; asking often does not help.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
 
@@ -74,7 +74,7 @@ impl Dispatcher {
     pub(super) fn new(gateway: Gateway, owner: String, tasks: TaskTracker) -> Self {
         let platforms = PLATFORMS.map(|channel| Platform {
             channel,
-            places: Arc::new(Semaphore::new(ABREAST)),
+            places: Arc::new(Semaphore::new(MAX_PARALLEL)),
             batch_sizes: gateway.channels.out(channel).batch_sizes(),
         });
         Self {
@@ -181,10 +181,10 @@ async fn send(gateway: &Gateway, uploads: &Uploads, row: &OutboxRow) -> Result<(
 }
 
 /// What a delivery came to: what the platform made of it, or why it did not arrive and what becomes of its row.
-type Outcome = Result<Receipt, (DeliveryError, Next)>;
+type DeliveryOutcome = Result<Receipt, (DeliveryError, AfterFailure)>;
 
 /// Tells the log. Of a platform that is away it would be a line for each message and try; of its rates, for each that waits for them.
-fn log(gateway: &Gateway, row: &OutboxRow, outcome: &Outcome) {
+fn log(gateway: &Gateway, row: &OutboxRow, outcome: &DeliveryOutcome) {
     let channel = row.new.conversation.channel;
     let (subject, now) = (("deliveries", channel.as_str()), Instant::now());
     match outcome {
@@ -195,7 +195,7 @@ fn log(gateway: &Gateway, row: &OutboxRow, outcome: &Outcome) {
             let turn = row.new.turn_id.as_ref().map(tracing::field::display);
             debug!(outbox.id = row.id, turn.id = turn, "delivered");
         }
-        Err((error, Next::HeldBack(_))) => debug!(outbox.id = row.id, %error, "a delivery waits for the platform's rates"),
+        Err((error, AfterFailure::HeldBack(_))) => debug!(outbox.id = row.id, %error, "a delivery waits for the platform's rates"),
         Err((error @ DeliveryError::Retry { .. }, _)) if error.held_back().is_none() => {
             if let Some(Lasting { seconds, tries }) = gateway.outages().failed(subject, now) {
                 warn!(channel = subject.1, outbox.id = row.id, %error, seconds, tries, "delivery failed; trying again");
@@ -212,7 +212,7 @@ fn log(gateway: &Gateway, row: &OutboxRow, outcome: &Outcome) {
 }
 
 /// Writes the outcome down as soon as the ledger answers: it is known here and nowhere else.
-async fn record_at_last(gateway: &Gateway, row: &OutboxRow, outcome: &Outcome) -> Result<(), StoreError> {
+async fn record_at_last(gateway: &Gateway, row: &OutboxRow, outcome: &DeliveryOutcome) -> Result<(), StoreError> {
     let subject = ("records", row.new.conversation.channel.as_str());
     loop {
         match record(gateway, row, outcome).await {
@@ -310,7 +310,7 @@ fn point(row: &OutboxRow) -> &'static str {
     }
 }
 
-async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Outcome) -> Result<(), StoreError> {
+async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &DeliveryOutcome) -> Result<(), StoreError> {
     let mut tx = gateway.ledger.begin_in(&row.new.conversation).await?;
     match outcome {
         Ok(Receipt { message_id, at, chat }) => {
@@ -323,14 +323,14 @@ async fn record(gateway: &Gateway, row: &OutboxRow, outcome: &Outcome) -> Result
             let reason = error.to_string();
             let uncertain = matches!(error, DeliveryError::Retry { uncertain: true, .. });
             match *next {
-                Next::HeldBack(at) => tx.outbox_held_back(row, at, &reason).await?,
-                Next::Again(at, plain) => {
+                AfterFailure::HeldBack(at) => tx.outbox_held_back(row, at, &reason).await?,
+                AfterFailure::Again(at, plain) => {
                     if plain && !row.plain {
                         note_cut(gateway, &mut tx, row).await?;
                     }
                     tx.outbox_retry(row, at, &reason, plain, uncertain).await?;
                 }
-                Next::GiveUp => tx.outbox_failed(row, &reason).await?,
+                AfterFailure::GiveUp => tx.outbox_failed(row, &reason).await?,
             }
         }
     }
@@ -352,7 +352,7 @@ async fn note_cut(gateway: &Gateway, tx: &mut Tx, row: &OutboxRow) -> Result<(),
 
 /// What becomes of a row that did not arrive.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum AfterFailure {
     /// Not tried, for the platform's rates: it waits in its place until then.
     HeldBack(Millis),
     /// Another try then; as plain text?
@@ -360,23 +360,27 @@ enum Next {
     GiveUp,
 }
 
-fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
+fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> AfterFailure {
     let post = matches!(row.new.op, OutboxOp::Post { .. });
     // A card must not keep its buttons because many others are repainted before it, or because the platform was in trouble when it came
     // to its turn; nor may a task seem to go on. Words that come too late are worse than none.
     let last = if post {
         row.give_up_at
     } else {
-        row.give_up_at.max(row.created_at.plus(LAST_LOOK))
+        row.give_up_at.max(row.created_at.plus(GIVE_UP_AFTER))
     };
     if let Some(wait) = error.held_back() {
         let at = now.plus(wait.max(SHORTEST));
-        return if at <= last { Next::HeldBack(at) } else { Next::GiveUp };
+        return if at <= last {
+            AfterFailure::HeldBack(at)
+        } else {
+            AfterFailure::GiveUp
+        };
     }
     let (pause, plain) = match error {
-        DeliveryError::Gone(_) => return Next::GiveUp,
+        DeliveryError::Gone(_) => return AfterFailure::GiveUp,
         // A repaint cannot become text, and text that is refused as text stays refused. A file is uploaded once more.
-        DeliveryError::Content(_) if !post || row.plain => return Next::GiveUp,
+        DeliveryError::Content(_) if !post || row.plain => return AfterFailure::GiveUp,
         DeliveryError::Content(_) => (Duration::ZERO, true),
         DeliveryError::Forbidden(_) => (FORBIDDEN_PAUSE, row.plain),
         DeliveryError::Retry { after, .. } => {
@@ -386,7 +390,11 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> Next {
         }
     };
     let at = now.plus(pause);
-    if at <= last { Next::Again(at, plain) } else { Next::GiveUp }
+    if at <= last {
+        AfterFailure::Again(at, plain)
+    } else {
+        AfterFailure::GiveUp
+    }
 }
 
 #[cfg(test)]
@@ -462,18 +470,18 @@ mod tests {
         let limited = trouble(Some(Duration::from_secs(30)), false);
         let (early, late, far) = (Millis(1000), Millis(700_000), Millis(3_600_000));
         for row in [&post, &patch] {
-            assert!(matches!(next(row, &limited, early), Next::HeldBack(Millis(31_000))));
+            assert!(matches!(next(row, &limited, early), AfterFailure::HeldBack(Millis(31_000))));
             for failed in [trouble(None, false), trouble(Some(Duration::from_secs(30)), true)] {
-                assert!(matches!(next(row, &failed, early), Next::Again(at, false) if at > early));
-                assert!(matches!(next(row, &failed, far), Next::GiveUp));
+                assert!(matches!(next(row, &failed, early), AfterFailure::Again(at, false) if at > early));
+                assert!(matches!(next(row, &failed, far), AfterFailure::GiveUp));
             }
-            assert!(matches!(next(row, &limited, far), Next::GiveUp));
+            assert!(matches!(next(row, &limited, far), AfterFailure::GiveUp));
         }
         for failed in [trouble(None, false), trouble(Some(Duration::from_secs(30)), true)] {
-            assert!(matches!(next(&post, &failed, late), Next::GiveUp));
-            assert!(matches!(next(&patch, &failed, late), Next::Again(at, false) if at > late));
+            assert!(matches!(next(&post, &failed, late), AfterFailure::GiveUp));
+            assert!(matches!(next(&patch, &failed, late), AfterFailure::Again(at, false) if at > late));
         }
-        assert!(matches!(next(&post, &limited, late), Next::GiveUp));
-        assert!(matches!(next(&patch, &limited, late), Next::HeldBack(Millis(730_000))));
+        assert!(matches!(next(&post, &limited, late), AfterFailure::GiveUp));
+        assert!(matches!(next(&patch, &limited, late), AfterFailure::HeldBack(Millis(730_000))));
     }
 }

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use countersign_agent::domain::{ChannelKind, Millis, ServerStanding};
 use serde_json::{Value, json};
 
-pub(super) use since::Since;
+pub(super) use since::StatusSince;
 
 use super::error::ledger_works;
 use super::state::Gateway;

@@ -13,7 +13,7 @@ use tracing::{debug, error, info, warn};
 
 use super::error::{ApiError, ledger_works};
 use super::state::Gateway;
-use crate::channels::Refusal;
+use crate::channels::EventRefusal;
 use crate::conversation::ClickAnswer;
 
 pub(super) use console::{NewMessage, console};
@@ -86,15 +86,15 @@ fn ignored(gateway: &Gateway, channel: ChannelKind, reason: &'static str) -> Out
 }
 
 /// The log names channel, way and reason; the sender hears only that it was refused.
-pub(super) fn refused(gateway: &Gateway, channel: &'static str, path: &str, peer: Option<SocketAddr>, refusal: Refusal) -> ApiError {
-    let (Refusal::Unauthorized(reason) | Refusal::Bad(reason)) = refusal;
+pub(super) fn refused(gateway: &Gateway, channel: &'static str, path: &str, peer: Option<SocketAddr>, refusal: EventRefusal) -> ApiError {
+    let (EventRefusal::Unauthorized(reason) | EventRefusal::Bad(reason)) = refusal;
     if let Some(missed) = gateway.refusals().count(reason, gateway.machine_clock.now()) {
         let not_logged_before = (missed > 0).then_some(missed);
         let peer = peer.map(tracing::field::display);
         warn!(channel, path, peer, reason = %refusal, not_logged_before, "event refused");
     }
     match refusal {
-        Refusal::Unauthorized(_) => ApiError::unauthorized("signature, timestamp or token is wrong"),
-        Refusal::Bad(_) => ApiError::bad_request("the body is not a readable event"),
+        EventRefusal::Unauthorized(_) => ApiError::unauthorized("signature, timestamp or token is wrong"),
+        EventRefusal::Bad(_) => ApiError::bad_request("the body is not a readable event"),
     }
 }

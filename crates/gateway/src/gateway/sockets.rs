@@ -18,7 +18,9 @@ use super::intake;
 use super::outages::Lasting;
 use super::standings::counted;
 use super::state::Gateway;
-use crate::channels::{DeliveryError, Ending, NotOpened, Refusal, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived};
+use crate::channels::{
+    ConnectionEnd, DeliveryError, EventRefusal, NotOpened, Signals, Socket, SocketAnswer, SocketPlatform, SocketReceived,
+};
 use pauses::Pauses;
 
 /// Connections to a platform that a process keeps.
@@ -32,7 +34,7 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(300);
 
 /// Keeps one connection to `platform` until `stop`.
 pub(super) async fn keep_socket(gateway: Gateway, platform: Arc<dyn SocketPlatform>, stop: CancellationToken) {
-    let keeper = Keeper {
+    let keeper = SocketKeeper {
         kind: platform.kind(),
         gateway,
         platform,
@@ -43,7 +45,7 @@ pub(super) async fn keep_socket(gateway: Gateway, platform: Arc<dyn SocketPlatfo
 
 /// A connection that is served by a task of its own.
 struct Connection {
-    task: JoinHandle<Ending>,
+    task: JoinHandle<ConnectionEnd>,
     stop: CancellationToken,
     since: Instant,
 }
@@ -57,7 +59,7 @@ impl Connection {
     }
 }
 
-enum Next {
+enum NextDial {
     Open(Duration),
     /// Open one after this pause, while the one before goes on.
     Replace(Connection, Duration),
@@ -67,14 +69,14 @@ enum Next {
     Wait,
 }
 
-struct Keeper {
+struct SocketKeeper {
     kind: ChannelKind,
     gateway: Gateway,
     platform: Arc<dyn SocketPlatform>,
     stop: CancellationToken,
 }
 
-impl Keeper {
+impl SocketKeeper {
     async fn run(self) {
         let mut pauses = Pauses::new(self.gateway.timings.crowded);
         let mut before: Option<Connection> = None;
@@ -92,23 +94,23 @@ impl Keeper {
                 Err(error) => self.not_opened(error, &mut pauses),
             };
             match next {
-                Next::Replace(connection, pause) => {
+                NextDial::Replace(connection, pause) => {
                     // A keeper has two connections at most.
                     if let Some(older) = before.replace(connection) {
                         older.close().await;
                     }
                     self.wait(pause).await;
                 }
-                Next::Open(pause) => self.wait(pause).await,
+                NextDial::Open(pause) => self.wait(pause).await,
                 // The limit may be reached by the old connection, which ends soon anyway.
-                Next::Crowded(why) => match before.take().filter(|old| !old.task.is_finished()) {
+                NextDial::Crowded(why) => match before.take().filter(|old| !old.task.is_finished()) {
                     Some(old) => old.close().await,
                     None => {
                         self.trouble(&why);
                         self.wait(pauses.while_crowded(self.random())).await;
                     }
                 },
-                Next::Wait => {
+                NextDial::Wait => {
                     self.wait(REFUSED_PAUSE).await;
                     self.gateway.socket_standings().tries_again(self.kind);
                 }
@@ -133,23 +135,23 @@ impl Keeper {
         }
     }
 
-    fn not_opened(&self, error: NotOpened, pauses: &mut Pauses) -> Next {
+    fn not_opened(&self, error: NotOpened, pauses: &mut Pauses) -> NextDial {
         let (why, after) = match error {
-            NotOpened::TooMany(_) => return Next::Crowded(error.to_string()),
+            NotOpened::TooMany(_) => return NextDial::Crowded(error.to_string()),
             NotOpened::Failed(DeliveryError::Forbidden(why)) => {
-                self.refused(&why);
-                return Next::Wait;
+                self.note_refused(&why);
+                return NextDial::Wait;
             }
             NotOpened::Failed(DeliveryError::Retry { reason, after, .. }) => (reason, after),
             NotOpened::Failed(DeliveryError::Content(why) | DeliveryError::Gone(why)) => (why, None),
         };
         self.trouble(&why);
         let pause = pauses.after_failure(self.random());
-        Next::Open(after.map_or(pause, |after| after.max(pause)))
+        NextDial::Open(after.map_or(pause, |after| after.max(pause)))
     }
 
     /// Serves the connection until it ends, or until the next one should be opened beside it.
-    async fn stay(&self, socket: Socket, pauses: &mut Pauses) -> Next {
+    async fn stay(&self, socket: Socket, pauses: &mut Pauses) -> NextDial {
         let (greeted, is_greeted) = oneshot::channel();
         let (recycle, is_recycled) = oneshot::channel();
         let stop = self.stop.child_token();
@@ -177,7 +179,7 @@ impl Keeper {
             since: Instant::now(),
         };
         let ending = tokio::select! {
-            ending = &mut connection.task => ending.unwrap_or(Ending::Lost("it was not served to its end")),
+            ending = &mut connection.task => ending.unwrap_or(ConnectionEnd::Lost("it was not served to its end")),
             Ok(reason) = is_recycled => {
                 if let Some(not_logged_before) = self.gateway.log_of(self.kind, "replaced") {
                     info!(channel = self.kind.as_str(), connection = name, reason, not_logged_before, "the platform replaces a connection");
@@ -185,32 +187,32 @@ impl Keeper {
                 counter!("countersign_socket_reconnects_total", "channel" => self.kind.as_str(), "reason" => "recycled").increment(1);
                 pauses.begin_anew();
                 let pause = SHORTEST_LIFE.saturating_sub(connection.since.elapsed());
-                return Next::Replace(connection, pause);
+                return NextDial::Replace(connection, pause);
             }
         };
         let lived = connection.since.elapsed();
         self.ended(&ending, lived, pauses)
     }
 
-    fn ended(&self, ending: &Ending, lived: Duration, pauses: &mut Pauses) -> Next {
+    fn ended(&self, ending: &ConnectionEnd, lived: Duration, pauses: &mut Pauses) -> NextDial {
         let channel = self.kind.as_str();
-        if *ending != Ending::Stopped {
+        if *ending != ConnectionEnd::Stopped {
             counter!("countersign_socket_reconnects_total", "channel" => channel, "reason" => ending.as_str()).increment(1);
         }
         // A platform that ends old connections for new ones would else be asked again and again.
-        if lived >= LONG_LIFE && *ending != Ending::TooMany {
+        if lived >= LONG_LIFE && *ending != ConnectionEnd::TooMany {
             pauses.begin_anew();
         }
         match ending {
-            Ending::Stopped | Ending::Recycled => Next::Open(Duration::ZERO),
-            Ending::TooMany => Next::Crowded(ending.why().to_owned()),
-            Ending::SwitchedOff(why) => {
-                self.refused(why);
-                Next::Wait
+            ConnectionEnd::Stopped | ConnectionEnd::Recycled => NextDial::Open(Duration::ZERO),
+            ConnectionEnd::TooMany => NextDial::Crowded(ending.why().to_owned()),
+            ConnectionEnd::SwitchedOff(why) => {
+                self.note_refused(why);
+                NextDial::Wait
             }
-            Ending::Lost(how) => {
+            ConnectionEnd::Lost(how) => {
                 self.trouble(how);
-                Next::Open(pauses.after_failure(self.random()))
+                NextDial::Open(pauses.after_failure(self.random()))
             }
         }
     }
@@ -232,17 +234,17 @@ impl Keeper {
         self.gateway.socket_standings().trouble(self.kind, why);
     }
 
-    fn refused(&self, why: &str) {
+    fn note_refused(&self, why: &str) {
         warn!(
             channel = self.kind.as_str(),
             why, "the platform takes no connection of ours until an admin has changed something"
         );
-        self.gateway.socket_standings().refused(self.kind, why);
+        self.gateway.socket_standings().note_refused(self.kind, why);
     }
 }
 
 /// Serves `socket` while the channel is enabled.
-async fn serve(gateway: &Gateway, kind: ChannelKind, socket: Socket, signals: Signals) -> Ending {
+async fn serve(gateway: &Gateway, kind: ChannelKind, socket: Socket, signals: Signals) -> ConnectionEnd {
     let clock = gateway.machine_clock.clone();
     let stop = signals.stop.clone();
     let mut serving = std::pin::pin!(socket.serve(&clock, signals, |received| handle_event(gateway.clone(), kind, received)));
@@ -253,7 +255,7 @@ async fn serve(gateway: &Gateway, kind: ChannelKind, socket: Socket, signals: Si
     serving.await
 }
 
-async fn handle_event(gateway: Gateway, kind: ChannelKind, received: Result<SocketReceived, Refusal>) -> SocketAnswer {
+async fn handle_event(gateway: Gateway, kind: ChannelKind, received: Result<SocketReceived, EventRefusal>) -> SocketAnswer {
     let channel = kind.as_str();
     let taken = match received {
         Ok(SocketReceived::Slack(received)) => intake::slack(&gateway, received).await,

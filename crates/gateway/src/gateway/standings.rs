@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use tracing::info;
 
 use super::outages::Outages;
-use crate::channels::Ending;
+use crate::channels::ConnectionEnd;
 
 #[derive(Clone, Debug, Default)]
-struct Standing {
+struct SocketHealth {
     /// Connections over which events may come.
     open: u32,
     /// Why there is no connection.
@@ -24,10 +24,10 @@ struct Standing {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct SocketStandings(Mutex<BTreeMap<&'static str, Standing>>);
+pub(super) struct SocketStandings(Mutex<BTreeMap<&'static str, SocketHealth>>);
 
 impl SocketStandings {
-    fn change(&self, kind: ChannelKind, change: impl FnOnce(&mut Standing)) {
+    fn change(&self, kind: ChannelKind, change: impl FnOnce(&mut SocketHealth)) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = all.entry(kind.as_str()).or_default();
         change(standing);
@@ -36,9 +36,9 @@ impl SocketStandings {
 
     fn opened(&self, kind: ChannelKind) {
         self.change(kind, |standing| {
-            *standing = Standing {
+            *standing = SocketHealth {
                 open: standing.open + 1,
-                ..Standing::default()
+                ..SocketHealth::default()
             };
         });
     }
@@ -62,7 +62,7 @@ impl SocketStandings {
     }
 
     /// There is no connection, and an admin must act.
-    pub(super) fn refused(&self, kind: ChannelKind, why: &str) {
+    pub(super) fn note_refused(&self, kind: ChannelKind, why: &str) {
         self.change(kind, |standing| {
             why.clone_into(&mut standing.why);
             standing.refused = true;
@@ -74,12 +74,12 @@ impl SocketStandings {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = all.get(kind.as_str()).cloned().unwrap_or_default();
         match standing {
-            Standing { open: 1, .. } => ("ok", String::from("1 connection")),
-            Standing { open, .. } if open > 0 => ("ok", format!("{open} connections")),
-            Standing { why, refused: true, .. } => ("failed", why),
-            Standing { why, .. } if why.is_empty() => ("degraded", String::from("no connection yet")),
-            Standing { why, .. } if why.starts_with("no connection") => ("degraded", why),
-            Standing { why, .. } => ("degraded", format!("no connection: {why}")),
+            SocketHealth { open: 1, .. } => ("ok", String::from("1 connection")),
+            SocketHealth { open, .. } if open > 0 => ("ok", format!("{open} connections")),
+            SocketHealth { why, refused: true, .. } => ("failed", why),
+            SocketHealth { why, .. } if why.is_empty() => ("degraded", String::from("no connection yet")),
+            SocketHealth { why, .. } if why.starts_with("no connection") => ("degraded", why),
+            SocketHealth { why, .. } => ("degraded", format!("no connection: {why}")),
         }
     }
 }
@@ -100,8 +100,8 @@ pub(super) async fn counted(
     kind: ChannelKind,
     name: &str,
     greeted: oneshot::Receiver<()>,
-    serving: impl Future<Output = Ending> + Send,
-) -> Ending {
+    serving: impl Future<Output = ConnectionEnd> + Send,
+) -> ConnectionEnd {
     let mut serving = std::pin::pin!(serving);
     let counted = tokio::select! {
         ending = &mut serving => return ending,

@@ -17,7 +17,7 @@ use tracing::warn;
 use super::api::Sockets;
 use super::body::BodyRoom;
 use super::console::Readers;
-use super::health::Since;
+use super::health::StatusSince;
 use super::outages::Outages;
 use super::refusals::Refusals;
 use super::standings::SocketStandings;
@@ -147,7 +147,7 @@ pub struct Gateway(Arc<Shared>);
 struct Shared {
     parts: GatewayParts,
     draining: CancellationToken,
-    since: Since,
+    since: StatusSince,
     refused: Mutex<BTreeMap<&'static str, PlatformRefusals>>,
     body_room: BodyRoom,
     refusals: Refusals,
@@ -171,7 +171,7 @@ impl Gateway {
         Self(Arc::new(Shared {
             parts,
             draining: CancellationToken::new(),
-            since: Since::default(),
+            since: StatusSince::default(),
             refused: Mutex::default(),
             body_room: BodyRoom::default(),
             refusals: Refusals::default(),
@@ -262,7 +262,7 @@ impl Gateway {
     }
 
     /// Since when each part of `/readyz` is as it is.
-    pub(super) fn since(&self) -> &Since {
+    pub(super) fn since(&self) -> &StatusSince {
         &self.0.since
     }
 

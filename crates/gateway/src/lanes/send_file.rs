@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use self::looks::{foresee, media_type, size};
+use self::looks::{media_type, preview_text, size};
 use crate::store::{Ledger, NewOutbox, OutboxOp, PostState, StoreError, outbox_key};
 
 pub const SEND_FILE: &str = "send_file";
@@ -151,7 +151,7 @@ impl Tool for SendFile {
         Box::pin(async move {
             let SendArguments { path, .. } = read_arguments(arguments).ok()?;
             let _room = self.sender.room.acquire().await;
-            self.taken(&path).await.ok().map(|file| foresee(&file))
+            self.taken(&path).await.ok().map(|file| preview_text(&file))
         })
     }
 

@@ -16,13 +16,13 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
-pub(super) use review::Change;
+pub(super) use review::ReviewChange;
 pub(super) use wakes::Ready;
 
 use crate::config::RedisAddress;
 use crate::store::StoreError;
 use wakes::Wakes;
-use wire::{BACKGROUND, Trouble, Wire};
+use wire::{BACKGROUND, RedisTrouble, RedisWire};
 
 /// A look-up waits so long for Redis; then the connection is cut, and the next look-ups go to the database at once.
 const LOOK_UP: Duration = Duration::from_millis(250);
@@ -37,7 +37,7 @@ const PROBE_TTL: i64 = 5_000;
 
 /// How the coordination stands, for `/readyz`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct CoordinationHealth {
     /// Something is to be mended.
     pub degraded: bool,
     /// In words.
@@ -46,26 +46,26 @@ pub struct Standing {
 
 /// Work of the background task.
 #[derive(Debug)]
-enum Job {
-    Write(Change),
+enum RedisJob {
+    Write(ReviewChange),
     /// Everything before it is done.
     Finish(oneshot::Sender<()>),
 }
 
 /// The writes that wait for their turn.
 #[derive(Debug)]
-pub(super) struct Jobs(mpsc::Receiver<Job>);
+pub(super) struct Jobs(mpsc::Receiver<RedisJob>);
 
 /// One Redis, as this process uses it.
 #[derive(Debug)]
 pub(super) struct Redis {
-    wire: Arc<Wire>,
+    wire: Arc<RedisWire>,
     prefix: String,
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<RedisJob>,
     /// Wake-ups from and for other processes.
     pub(super) wakes: Arc<Wakes>,
     /// Why it does not do what it is asked for.
-    trouble: Mutex<Option<Trouble>>,
+    trouble: Mutex<Option<RedisTrouble>>,
 }
 
 /// The background tasks of one Redis; they end with this.
@@ -93,7 +93,7 @@ impl Redis {
     pub(super) fn new(url: &SecretString, prefix: &str) -> Result<(Arc<Self>, Jobs), StoreError> {
         let address = RedisAddress::parse(url.expose_secret()).map_err(|why| StoreError::Unusable(format!("store.redis_url: {why}")))?;
         let (jobs, list) = mpsc::channel(MAX_JOBS);
-        let wire = Arc::new(Wire::new(address));
+        let wire = Arc::new(RedisWire::new(address));
         let redis = Self {
             wakes: Arc::new(Wakes::new(Arc::clone(&wire), prefix)),
             wire,
@@ -130,22 +130,22 @@ impl Redis {
     }
 
     /// Queues this write. It is dropped when the queue is full.
-    pub(super) fn write(&self, change: Change) {
-        let _full = self.jobs.try_send(Job::Write(change));
+    pub(super) fn write(&self, change: ReviewChange) {
+        let _full = self.jobs.try_send(RedisJob::Write(change));
     }
 
     /// Waits until everything is written, 1 s at most.
     async fn finish(&self) {
         let (done, finished) = oneshot::channel();
-        let _full = self.jobs.try_send(Job::Finish(done));
+        let _full = self.jobs.try_send(RedisJob::Finish(done));
         // What is not written in time expires.
         let _late = tokio::time::timeout(BACKGROUND, finished).await;
     }
 
     /// How it stands.
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> CoordinationHealth {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        Standing {
+        CoordinationHealth {
             degraded: trouble.is_some(),
             message: trouble.as_ref().map_or_else(
                 || "redis".to_owned(),
@@ -155,7 +155,7 @@ impl Redis {
     }
 
     /// Connects if there is no connection, and does what it is there for.
-    async fn probe(&self) -> Result<(), Trouble> {
+    async fn probe(&self) -> Result<(), RedisTrouble> {
         if !self.wire.is_up() {
             self.wire.connect().await?;
         }
@@ -165,13 +165,13 @@ impl Redis {
     }
 
     /// Writes: a server that is full, or a replica, only answers reads.
-    async fn write_probe(&self) -> Result<(), Trouble> {
+    async fn write_probe(&self) -> Result<(), RedisTrouble> {
         let mut probe = redis::cmd("SET");
         probe.arg(format!("{}:probe", self.prefix)).arg(1).arg("PX").arg(PROBE_TTL);
         self.wire.ask("probe", &[probe], BACKGROUND).await.map(drop)
     }
 
-    fn note(&self, trouble: Option<Trouble>) {
+    fn note(&self, trouble: Option<RedisTrouble>) {
         let mut noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         // Once a change, not once a second.
         match &trouble {
@@ -212,8 +212,8 @@ async fn work(redis: Arc<Redis>, mut jobs: Jobs) {
             () = redis.wakes.publishing.notified() => redis.wakes.publish().await,
             job = jobs.0.recv() => match job {
                 // Without a connection it fails at once.
-                Some(Job::Write(change)) => drop(redis.wire.ask(change.name(), &[change.command(|lane| redis.key(lane))], BACKGROUND).await),
-                Some(Job::Finish(done)) => drop(done.send(())),
+                Some(RedisJob::Write(change)) => drop(redis.wire.ask(change.name(), &[change.command(|lane| redis.key(lane))], BACKGROUND).await),
+                Some(RedisJob::Finish(done)) => drop(done.send(())),
                 None => return,
             },
         }
@@ -244,7 +244,7 @@ mod tests {
     async fn writes_do_not_pile_up() {
         let (redis, list) = Redis::new(&"redis://127.0.0.1:1/0".into(), "test").unwrap();
         for number in 0..=MAX_JOBS {
-            redis.write(Change::Remove {
+            redis.write(ReviewChange::Remove {
                 lane: LaneId::new("lane"),
                 review: GateId::new(number.to_string()),
             });

@@ -39,14 +39,14 @@ const TEXT_ENDINGS: [&str; 16] = [
 ];
 
 #[derive(Clone, Copy)]
-struct Taking {
+struct FetchLimits {
     /// Most bytes of it.
     most: u64,
     /// Most bytes of it that are kept in memory, for the prompt.
     kept: usize,
 }
 
-struct Taken {
+struct FetchedFile {
     media_type: String,
     bytes: u64,
     /// Where it is stored.
@@ -147,9 +147,9 @@ impl PlatformSurroundings {
                     let picture = match turn {
                         Some(turn) => {
                             let drawing = self.pictures.picture(turn, std::mem::take(&mut taken.content));
-                            Shown::Picture(timeout_at(until, drawing).await.ok().flatten())
+                            ModelView::Picture(timeout_at(until, drawing).await.ok().flatten())
                         }
-                        None => Shown::Text,
+                        None => ModelView::Text,
                     };
                     received.outcome = use_content(&mut gathered, &mut room, place, picture, taken);
                 }
@@ -177,7 +177,14 @@ impl PlatformSurroundings {
     }
 
     /// Fetches one file: one try.
-    async fn take(&self, channel: &dyn Channel, request: Request<'_>, file: &FileRef, max_mb: u64, show: bool) -> Result<Taken, Missed> {
+    async fn take(
+        &self,
+        channel: &dyn Channel,
+        request: Request<'_>,
+        file: &FileRef,
+        max_mb: u64,
+        show: bool,
+    ) -> Result<FetchedFile, Missed> {
         let Ok(_place) = self.transfers.acquire().await else {
             return Err(FileProblem::NotFetched.into());
         };
@@ -192,7 +199,7 @@ impl PlatformSurroundings {
             (false, None) => MAX_TEXT + 1,
             (false, Some(_)) => 0,
         };
-        let taking = Taking { most, kept };
+        let taking = FetchLimits { most, kept };
         match &self.attachments {
             Some(attachments) => store(attachments, request, file, stream, taking).await,
             None => keep(request, file, stream, taking).await,
@@ -253,25 +260,25 @@ async fn described(channel: &dyn Channel, request: Request<'_>, file: FileRef, u
 }
 
 /// How the model is shown a file.
-enum Shown {
+enum ModelView {
     Text,
     Picture(Option<Picture>),
 }
 
 /// What the model gets of a file that came, `place` among the files of the request.
-fn use_content(gathered: &mut Gathered, room: &mut usize, place: usize, shown: Shown, taken: Taken) -> FileOutcome {
+fn use_content(gathered: &mut Gathered, room: &mut usize, place: usize, shown: ModelView, taken: FetchedFile) -> FileOutcome {
     let outcome = taken.path.map_or(FileOutcome::Read, FileOutcome::Stored);
     match shown {
-        Shown::Picture(Some(picture)) => gathered.pictures.push((place, picture)),
-        Shown::Picture(None) if outcome == FileOutcome::Read => return FileOutcome::Refused(FileProblem::NoWorkspace),
-        Shown::Text if outcome == FileOutcome::Read => match String::from_utf8(taken.content) {
+        ModelView::Picture(Some(picture)) => gathered.pictures.push((place, picture)),
+        ModelView::Picture(None) if outcome == FileOutcome::Read => return FileOutcome::Refused(FileProblem::NoWorkspace),
+        ModelView::Text if outcome == FileOutcome::Read => match String::from_utf8(taken.content) {
             Ok(text) if text.len() <= *room => {
                 *room -= text.len();
                 gathered.texts.push((place, text));
             }
             _ => return FileOutcome::Refused(FileProblem::NoWorkspace),
         },
-        Shown::Picture(None) | Shown::Text => {}
+        ModelView::Picture(None) | ModelView::Text => {}
     }
     outcome
 }
@@ -282,8 +289,8 @@ async fn store(
     request: Request<'_>,
     file: &FileRef,
     mut stream: FileStream,
-    taking: Taking,
-) -> Result<Taken, Missed> {
+    taking: FetchLimits,
+) -> Result<FetchedFile, Missed> {
     let (folder, task, name) = (Arc::clone(attachments), request.inbox_id.to_string(), file.name.clone());
     let person = person(request);
     let disk = |error: std::io::Error| {
@@ -313,7 +320,7 @@ async fn store(
 }
 
 /// Keeps what comes in memory.
-async fn keep(request: Request<'_>, file: &FileRef, mut stream: FileStream, taking: Taking) -> Result<Taken, Missed> {
+async fn keep(request: Request<'_>, file: &FileRef, mut stream: FileStream, taking: FetchLimits) -> Result<FetchedFile, Missed> {
     let mut content = Vec::new();
     while let Some(chunk) = next(request, &mut stream).await? {
         if content.len() + chunk.len() > taking.kept {
@@ -334,8 +341,8 @@ fn check_length(file: &FileRef, came: u64) -> Result<(), FileProblem> {
     Ok(())
 }
 
-fn taken(stream: FileStream, bytes: u64, path: Option<String>, content: Vec<u8>) -> Taken {
-    Taken {
+fn taken(stream: FileStream, bytes: u64, path: Option<String>, content: Vec<u8>) -> FetchedFile {
+    FetchedFile {
         media_type: stream.media_type,
         bytes,
         path,
@@ -347,7 +354,7 @@ async fn next(request: Request<'_>, stream: &mut FileStream) -> Result<Option<by
     stream.chunk().await.map_err(|error| Missed::of(request.inbox_id, &error))
 }
 
-fn too_large(taking: Taking) -> FileProblem {
+fn too_large(taking: FetchLimits) -> FileProblem {
     FileProblem::TooLarge {
         most_mb: taking.most >> 20,
     }

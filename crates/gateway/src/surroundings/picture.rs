@@ -54,25 +54,25 @@ impl Default for Pictures {
 
 /// A chat's turn to have an image fetched and opened.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct PicturePermit {
     _chat: OwnedSemaphorePermit,
     _place: OwnedSemaphorePermit,
 }
 
 impl Pictures {
     /// Waits until `chat` may have its next image opened.
-    pub(super) async fn turn(&self, chat: &str) -> Option<Turn> {
+    pub(super) async fn turn(&self, chat: &str) -> Option<PicturePermit> {
         // Those of a busy chat wait for each other before they take a place.
         let of_chat = self.place_of(chat).acquire_owned().await.ok()?;
         let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
-        Some(Turn {
+        Some(PicturePermit {
             _chat: of_chat,
             _place: place,
         })
     }
 
     /// The picture of an image file. `None` when it is none that models take, or takes too much memory or time.
-    pub(super) async fn picture(&self, turn: Turn, bytes: Vec<u8>) -> Option<Picture> {
+    pub(super) async fn picture(&self, turn: PicturePermit, bytes: Vec<u8>) -> Option<Picture> {
         let image = tokio::task::spawn_blocking(move || Image::measured(bytes)).await.ok()??;
         let memory = Arc::clone(&self.memory);
         let memory = memory.acquire_many_owned(mib(image.cost)).await.ok()?;

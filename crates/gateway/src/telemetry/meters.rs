@@ -16,7 +16,7 @@ pub enum MeterKind {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Meter {
+pub struct MetricRow {
     pub name: &'static str,
     pub kind: MeterKind,
     pub labels: &'static [Label],
@@ -45,8 +45,8 @@ const END: Label = label(
      failed/hook failed/crashed cancelled/cancelled cancelled/superseded cancelled/expired",
 );
 
-const fn counter(name: &'static str, labels: &'static [Label], help: &'static str) -> Meter {
-    Meter {
+const fn counter(name: &'static str, labels: &'static [Label], help: &'static str) -> MetricRow {
+    MetricRow {
         name,
         kind: MeterKind::Counter,
         labels,
@@ -55,22 +55,22 @@ const fn counter(name: &'static str, labels: &'static [Label], help: &'static st
     }
 }
 
-const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str) -> Meter {
-    Meter {
+const fn gauge(name: &'static str, labels: &'static [Label], help: &'static str) -> MetricRow {
+    MetricRow {
         kind: MeterKind::Gauge,
         ..counter(name, labels, help)
     }
 }
 
-const fn seconds(name: &'static str, labels: &'static [Label], buckets: &'static [f64], help: &'static str) -> Meter {
-    Meter {
+const fn seconds(name: &'static str, labels: &'static [Label], buckets: &'static [f64], help: &'static str) -> MetricRow {
+    MetricRow {
         kind: MeterKind::Seconds,
         buckets,
         ..counter(name, labels, help)
     }
 }
 
-impl Meter {
+impl MetricRow {
     /// Every set of label values that it can have; none when a label's values are not known before they come.
     fn series(&self) -> Vec<Vec<metrics::Label>> {
         self.labels.iter().fold(vec![Vec::new()], |sets, label| {
@@ -92,7 +92,7 @@ const CALL: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 12
 const PEOPLE: &[f64] = &[5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0, 172_800.0];
 
 /// Every metric, in the order in which `docs/metrics.md` explains them.
-pub const METERS: &[Meter] = &[
+pub const METERS: &[MetricRow] = &[
     counter(
         "countersign_webhook_requests_total",
         &[

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::line::{Holes, plain};
-use super::{Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Sure, Task, Tone, ours};
+use super::{Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Sure, TaskLine, Tone, ours};
 use crate::channels::wording::{
     AskKind, Audience, capitalized, decided_by, decision_words, done_steps, end_key, end_text, is_open, mark_of, minutes, one_line,
     settled_key, state_key, undone_words, words_key,
@@ -203,16 +203,16 @@ impl Builder<'_> {
 
     fn step(&self, step: &StepView, marks: bool) -> CardLine {
         let mut line: CardLine = marks.then(|| Span::Ours(format!("{} ", mark_of(step)))).into_iter().collect();
-        let Task { content, beside } = self.task(step);
+        let TaskLine { content, beside } = self.task(step);
         line.push(Span::Foreign(content));
         line.extend(beside);
         line
     }
 
-    fn task(&self, step: &StepView) -> Task {
+    fn task(&self, step: &StepView) -> TaskLine {
         let mut beside = self.beside(step);
         beside.extend(step.unfinished.then(|| Span::Ours(self.word("plan.unfinished"))));
-        Task {
+        TaskLine {
             content: self.words_of_plan(&step.content),
             beside,
         }

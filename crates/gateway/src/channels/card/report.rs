@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::build::Builder;
-use super::{Answer, ButtonStyle, Card, CardLine, FeedbackButtons, Head, Part, Span, Tone, ours};
+use super::{AnswerPart, ButtonStyle, Card, CardLine, FeedbackButtons, Head, Part, Span, Tone, ours};
 use crate::channels::wording::{done_steps, end_text, one_line, why_ended};
 use countersign_agent::domain::{self, Millis, ProgressView};
 
@@ -113,7 +113,7 @@ impl Builder<'_> {
             text if text.is_empty() => self.word("answer.summary"),
             text => text,
         };
-        let mut parts = vec![Part::Answer(Answer { to, text, ours })];
+        let mut parts = vec![Part::Answer(AnswerPart { to, text, ours })];
         parts.extend(more);
         Card {
             summary,

@@ -21,7 +21,7 @@ pub fn card_page(templates: &Templates, locale: Locale, name: &dyn Fn(&str) -> S
     }
     let words = words(templates, locale);
     let card = Card::of(words, Caps::ALL, content)?;
-    Some(Encoder { words, name }.page(&card))
+    Some(PageEncoder { words, name }.page(&card))
 }
 
 fn words(templates: &Templates, locale: Locale) -> CardWords<'_> {
@@ -97,12 +97,12 @@ fn quote(label: &str, text: &str) -> PageBlock {
     PageBlock::Prose { html, quiet: false }
 }
 
-struct Encoder<'a> {
+struct PageEncoder<'a> {
     words: CardWords<'a>,
     name: &'a dyn Fn(&str) -> String,
 }
 
-impl Encoder<'_> {
+impl PageEncoder<'_> {
     fn page(&self, card: &Card<'_>) -> CardPage {
         let mut page = card.head.as_ref().map_or_else(
             || CardPage {

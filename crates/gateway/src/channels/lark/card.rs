@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::escape;
 use super::markdown::markdown as model_markdown;
 use crate::channels::card::{
-    self, Answer, Ask, Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, FeedbackButtons, Head, Part, Span, Steps, Surface, Tone,
+    self, AnswerPart, Ask, Button, ButtonStyle, Call, Caps, Card, CardLine, CardWords, FeedbackButtons, Head, Part, Span, Steps, Surface,
+    Tone,
 };
 use crate::channels::wording::{clip, notice_text, one_line};
 use countersign_agent::domain::{ActionStatus, EffectClass, Locale, Notice, NoticeTone, Outbound};
@@ -160,7 +161,7 @@ fn numbered(steps: &Steps<'_>) -> String {
     rows.chain(steps.more.clone()).collect::<Vec<_>>().join("\n")
 }
 
-fn answer(answer: &Answer) -> String {
+fn answer(answer: &AnswerPart) -> String {
     let mut all: Vec<String> = answer.to.iter().map(span).collect();
     all.extend((!answer.text.is_empty()).then(|| model_markdown(&answer.text)));
     all.extend((!answer.ours.is_empty()).then(|| line(&answer.ours)));

@@ -15,12 +15,12 @@ use sha2::{Digest, Sha256};
 const BLOCK: usize = 16;
 
 /// The Encrypt Key, with the cipher's round keys computed once.
-pub(super) struct Key {
+pub(super) struct EncryptKey {
     secret: SecretString,
     cipher: Aes256,
 }
 
-impl Key {
+impl EncryptKey {
     pub(super) fn new(secret: SecretString) -> Self {
         let digest = Sha256::digest(secret.expose_secret().as_bytes());
         Self {
@@ -72,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    fn key(text: &str) -> Key {
-        Key::new(SecretString::from(text))
+    fn key(text: &str) -> EncryptKey {
+        EncryptKey::new(SecretString::from(text))
     }
 
     /// M-1: the known answer that the platform's documentation publishes.

@@ -10,11 +10,11 @@ use super::wire::{
     CardEvent, ChatEvent, EditEvent, EditedMessage, EditedWords, Header, Message, MessageEvent, ReactionEvent, RecallEvent, UserIds,
     WireMention, moment,
 };
-use crate::channels::Refusal;
+use crate::channels::EventRefusal;
 use crate::channels::reading::{Content, Object, UNREADABLE, id, needed, object, optional_id, string};
 
 /// What the envelope says about an event, whatever it is.
-pub(super) struct Origin<'a> {
+pub(super) struct LarkOrigin<'a> {
     pub(super) app: &'a str,
     pub(super) tenant: String,
     pub(super) event_key: String,
@@ -23,7 +23,7 @@ pub(super) struct Origin<'a> {
     pub(super) sender_teams: Vec<String>,
 }
 
-impl Origin<'_> {
+impl LarkOrigin<'_> {
     pub(super) fn inbound(self, chat: String, thread: String, sender: String, body: InboundBody) -> Inbound {
         Inbound {
             event_key: self.event_key,
@@ -44,13 +44,13 @@ impl Origin<'_> {
 }
 
 /// Reads a 2.0 event whose token and app id are right.
-pub(super) fn read_event(app: &str, header: &str, event: Option<&RawValue>) -> Result<LarkReceived, Refusal> {
+pub(super) fn read_event(app: &str, header: &str, event: Option<&RawValue>) -> Result<LarkReceived, EventRefusal> {
     let header: Header = needed(header)?;
-    let origin = Origin {
+    let origin = LarkOrigin {
         app,
         tenant: id(header.tenant_key)?,
         event_key: id(header.event_id)?,
-        at: moment(&header.create_time).ok_or(Refusal::Bad("odd create_time"))?,
+        at: moment(&header.create_time).ok_or(EventRefusal::Bad("odd create_time"))?,
         sender_teams: Vec::new(),
     };
     let event = event.map_or("", |raw| raw.get());
@@ -68,7 +68,7 @@ pub(super) fn read_event(app: &str, header: &str, event: Option<&RawValue>) -> R
     }
 }
 
-fn message(mut origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
+fn message(mut origin: LarkOrigin<'_>, event: &str) -> Result<LarkReceived, EventRefusal> {
     let event: MessageEvent<'_> = needed(event)?;
     // Loop guard: our own messages and other bots' never reach the conversation; `app` and `bot` are both seen.
     if event.sender.0.sender_type != "user" {
@@ -77,7 +77,7 @@ fn message(mut origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal>
     let sender = open_id(event.sender.0.sender_id)?;
     origin.sender_teams = optional_id(event.sender.0.tenant_key)?.into_iter().collect();
     let message: Message<'_> = needed(event.message.get())?;
-    origin.at = moment(&message.create_time).ok_or(Refusal::Bad("odd create_time of the message"))?;
+    origin.at = moment(&message.create_time).ok_or(EventRefusal::Bad("odd create_time of the message"))?;
 
     let chat_type = chat_type(&message.chat_type);
     let thread = match chat_type {
@@ -92,8 +92,8 @@ fn message(mut origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal>
 }
 
 /// What a message of type `kind` says.
-fn words(kind: &str, content: Option<&RawValue>, mentions: Option<Vec<Object<WireMention>>>) -> Result<Content, Refusal> {
-    let mut found = read_content(kind, string(content).as_deref()).map_err(Refusal::Bad)?;
+fn words(kind: &str, content: Option<&RawValue>, mentions: Option<Vec<Object<WireMention>>>) -> Result<Content, EventRefusal> {
+    let mut found = read_content(kind, string(content).as_deref()).map_err(EventRefusal::Bad)?;
     for mention in mentions.into_iter().flatten() {
         add_mention(&mut found, mention.0)?;
     }
@@ -101,7 +101,7 @@ fn words(kind: &str, content: Option<&RawValue>, mentions: Option<Vec<Object<Wir
 }
 
 /// `mentions` is also where a post's `at` elements get their ids from.
-fn add_mention(content: &mut Content, mention: WireMention) -> Result<(), Refusal> {
+fn add_mention(content: &mut Content, mention: WireMention) -> Result<(), EventRefusal> {
     let ids = mention.id.map(|ids| ids.0);
     let user_id = ids.as_ref().and_then(|ids| ids.user_id.as_deref());
     if mention.key == "@_all" || user_id == Some("all") {
@@ -114,14 +114,14 @@ fn add_mention(content: &mut Content, mention: WireMention) -> Result<(), Refusa
     Ok(())
 }
 
-fn card(mut origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
+fn card(mut origin: LarkOrigin<'_>, event: &str) -> Result<LarkReceived, EventRefusal> {
     let event: CardEvent<'_> = needed(event)?;
     let operator = event.operator.0;
     origin.sender_teams = optional_id(operator.tenant_key)?.into_iter().collect();
     let sender = id(operator.open_id.ok_or(UNREADABLE)?)?;
     let chat = id(event.context.0.open_chat_id)?;
     let card = optional_id(event.context.0.open_message_id)?;
-    let click = read_click(&event.action.0, card).map_err(Refusal::Bad)?;
+    let click = read_click(&event.action.0, card).map_err(EventRefusal::Bad)?;
     // A callback names neither thread nor chat type; the gate that it is about knows both.
     Ok(LarkReceived::Event(origin.inbound(
         chat,
@@ -131,7 +131,7 @@ fn card(mut origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
     )))
 }
 
-fn recalled(origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
+fn recalled(origin: LarkOrigin<'_>, event: &str) -> Result<LarkReceived, EventRefusal> {
     let event: RecallEvent = needed(event)?;
     let body = InboundBody::Recalled {
         message_id: id(event.message_id)?,
@@ -147,7 +147,7 @@ fn recalled(origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
 
 /// Newer tenants push edits; the event is in use but not in the documentation that we read, so a shape that we
 /// cannot read is nothing to complain about.
-fn edited(origin: Origin<'_>, event: &str) -> Result<LarkReceived, Refusal> {
+fn edited(origin: LarkOrigin<'_>, event: &str) -> Result<LarkReceived, EventRefusal> {
     let unknown = LarkReceived::Ignored("edit of unknown shape");
     let Some(event) = object::<EditEvent<'_>>(event) else {
         return Ok(unknown);
@@ -178,7 +178,7 @@ fn edited_words(id: &str, message: &str) -> Option<InboundMessage> {
 }
 
 /// Of all reactions the thumbs of people. The event names no chat and no tenant of the person.
-fn reaction(mut origin: Origin<'_>, event: &str, taken_away: bool) -> Result<LarkReceived, Refusal> {
+fn reaction(mut origin: LarkOrigin<'_>, event: &str, taken_away: bool) -> Result<LarkReceived, EventRefusal> {
     let event: ReactionEvent = needed(event)?;
     let thumb = match event.reaction_type.0.emoji_type.as_str() {
         "THUMBSUP" => Thumb::Up,
@@ -190,7 +190,7 @@ fn reaction(mut origin: Origin<'_>, event: &str, taken_away: bool) -> Result<Lar
     }
     let sender = open_id(event.user_id)?;
     if let Some(at) = event.action_time {
-        origin.at = moment(&at).ok_or(Refusal::Bad("odd action_time"))?;
+        origin.at = moment(&at).ok_or(EventRefusal::Bad("odd action_time"))?;
     }
     let body = InboundBody::Reaction(Reaction {
         message_id: id(event.message_id)?,
@@ -200,7 +200,7 @@ fn reaction(mut origin: Origin<'_>, event: &str, taken_away: bool) -> Result<Lar
     Ok(LarkReceived::Event(origin.inbound(String::new(), String::new(), sender, body)))
 }
 
-fn chat(origin: Origin<'_>, event: &str, body: InboundBody) -> Result<LarkReceived, Refusal> {
+fn chat(origin: LarkOrigin<'_>, event: &str, body: InboundBody) -> Result<LarkReceived, EventRefusal> {
     let event: ChatEvent = needed(event)?;
     let operator = somebody(event.operator_id)?;
     Ok(LarkReceived::Event(origin.inbound(
@@ -221,18 +221,18 @@ pub(super) fn chat_type(name: &str) -> ChatType {
 }
 
 /// What a message answers, nearest first; in a thread both are the thread's root.
-pub(super) fn replies(parent: Option<String>, root: Option<String>) -> Result<Vec<String>, Refusal> {
+pub(super) fn replies(parent: Option<String>, root: Option<String>) -> Result<Vec<String>, EventRefusal> {
     let (parent, root) = (optional_id(parent)?, optional_id(root)?);
     let root = root.filter(|root| parent.as_ref() != Some(root));
     Ok(parent.into_iter().chain(root).collect())
 }
 
 /// The person behind an action that only a known person may do.
-fn open_id(ids: Option<Object<UserIds>>) -> Result<String, Refusal> {
+fn open_id(ids: Option<Object<UserIds>>) -> Result<String, EventRefusal> {
     id(ids.and_then(|ids| ids.0.open_id).ok_or(UNREADABLE)?)
 }
 
 /// The person behind the event, if the platform names one.
-fn somebody(ids: Option<Object<UserIds>>) -> Result<String, Refusal> {
+fn somebody(ids: Option<Object<UserIds>>) -> Result<String, EventRefusal> {
     Ok(optional_id(ids.and_then(|ids| ids.0.open_id))?.unwrap_or_default())
 }

@@ -12,7 +12,7 @@ const MAX_COLUMNS: usize = 12;
 const GAP: char = '\u{200b}';
 
 pub(super) fn markdown(text: &str) -> String {
-    let mut writer = Writer { tables: MAX_TABLES };
+    let mut writer = LarkMarkdownWriter { tables: MAX_TABLES };
     let out = writer.lines(&parse(text), true).join("\n");
     // Layout may outgrow its text (lists in lists, on one line each); a card has room for the text.
     if out.len() > 1000 + 7 * text.len() {
@@ -22,12 +22,12 @@ pub(super) fn markdown(text: &str) -> String {
     }
 }
 
-struct Writer {
+struct LarkMarkdownWriter {
     /// Tables that may still be drawn.
     tables: usize,
 }
 
-impl Writer {
+impl LarkMarkdownWriter {
     /// The lines of `blocks`; `top`: they stand in nothing else.
     fn lines(&mut self, blocks: &[Block], top: bool) -> Vec<String> {
         let mut lines = Vec::new();

@@ -82,7 +82,7 @@ impl LarkSockets {
         let part = |name: &str| url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
         let service = part("service_id").and_then(|id| id.parse().ok());
         let service = service.ok_or_else(|| nonsense("the endpoint names no service_id"))?;
-        let stream = self.dialer.dial(address).await.map_err(|error| refused(&error))?;
+        let stream = self.dialer.dial(address).await.map_err(|error| dial_refused(&error))?;
         let protocol = LarkProtocol {
             hook: Arc::clone(&self.hook),
             service,
@@ -116,7 +116,7 @@ fn not_opened(failure: LarkFailure) -> NotOpened {
 }
 
 /// The peer may refuse the upgrade with a code of the endpoint.
-fn refused(error: &DialError) -> NotOpened {
+fn dial_refused(error: &DialError) -> NotOpened {
     let reason = format!("Lark's long connection: {error}");
     let DialError::Refused { headers, .. } = error else {
         return again(reason);

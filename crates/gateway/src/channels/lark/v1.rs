@@ -4,8 +4,8 @@ use countersign_agent::domain::{InboundBody, Millis};
 use serde::Deserialize;
 
 use super::LarkReceived;
-use super::events::{Origin, chat_type, replies};
-use crate::channels::Refusal;
+use super::events::{LarkOrigin, chat_type, replies};
+use crate::channels::EventRefusal;
 use crate::channels::reading::{Content, UNREADABLE, id, needed, optional_id};
 
 #[derive(Deserialize)]
@@ -37,17 +37,17 @@ struct Message {
 
 /// Reads a 1.0 push whose token and app id are right. Only messages have a meaning here: every other event that we
 /// use exists in schema 2.0 alone.
-pub(super) fn read_event(app: &str, push: &str, event: &str) -> Result<LarkReceived, Refusal> {
+pub(super) fn read_event(app: &str, push: &str, event: &str) -> Result<LarkReceived, EventRefusal> {
     let callback: Callback = needed(push)?;
     if callback.kind != "event_callback" {
-        return Err(Refusal::Bad("not an event callback"));
+        return Err(EventRefusal::Bad("not an event callback"));
     }
     let kind: Kind = needed(event)?;
-    let origin = Origin {
+    let origin = LarkOrigin {
         app,
         tenant: id(kind.tenant_key)?,
         event_key: id(callback.uuid)?,
-        at: moment(&callback.ts).ok_or(Refusal::Bad("odd ts"))?,
+        at: moment(&callback.ts).ok_or(EventRefusal::Bad("odd ts"))?,
         // Schema 1.0 names one tenant, which is the app's.
         sender_teams: Vec::new(),
     };
@@ -68,7 +68,7 @@ pub(super) fn read_event(app: &str, push: &str, event: &str) -> Result<LarkRecei
 }
 
 /// Mentions are tags inside the text, `<at open_id="ou_…">@name</at>`; the whole tag is the key.
-fn tagged_words(text: String) -> Result<Content, Refusal> {
+fn tagged_words(text: String) -> Result<Content, EventRefusal> {
     const OPEN: &str = "<at open_id=\"";
     let mut found = Vec::new();
     let mut rest = text.as_str();

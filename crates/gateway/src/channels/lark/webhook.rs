@@ -8,11 +8,11 @@ use axum::http::HeaderMap;
 use countersign_agent::domain::Millis;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::crypto::Key;
+use super::crypto::EncryptKey;
 use super::wire::{Credentials, Envelope, UrlVerification};
 use super::{LarkReceived, events, v1};
 use crate::channels::reading::{object, strict_text, string};
-use crate::channels::{Refusal, signature};
+use crate::channels::{EventRefusal, signature};
 use crate::config::LarkSecrets;
 
 /// Re-pushes come up to 7 h 05 m 15 s later, and it is undocumented whether they are signed anew.
@@ -45,7 +45,7 @@ enum Proof {
 pub struct LarkHook {
     app_id: String,
     token: SecretString,
-    key: Option<Key>,
+    key: Option<EncryptKey>,
     /// When the failures of unsigned bodies that are still counted will be forgotten, in milliseconds.
     forgotten_at: AtomicI64,
 }
@@ -66,7 +66,7 @@ impl LarkHook {
         Self {
             app_id: secrets.app_id.clone(),
             token: secrets.verification_token.clone(),
-            key: secrets.encrypt_key.clone().map(Key::new),
+            key: secrets.encrypt_key.clone().map(EncryptKey::new),
             forgotten_at: AtomicI64::new(0),
         }
     }
@@ -80,10 +80,10 @@ impl LarkHook {
     /// Reads one push. `body` must be the raw request body: the signature is over exactly these bytes.
     ///
     /// # Errors
-    /// [`Refusal::Unauthorized`] when signature, token or app are not right, and for every fault of an unsigned push
-    /// to an app with an Encrypt Key. [`Refusal::Bad`] when the push cannot be read; without an Encrypt Key that may
+    /// [`EventRefusal::Unauthorized`] when signature, token or app are not right, and for every fault of an unsigned push
+    /// to an app with an Encrypt Key. [`EventRefusal::Bad`] when the push cannot be read; without an Encrypt Key that may
     /// come first, since the token is in what cannot be read.
-    pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<LarkReceived, Refusal> {
+    pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<LarkReceived, EventRefusal> {
         let Some(key) = &self.key else {
             return self.read_push(body, Proof::Token);
         };
@@ -97,15 +97,15 @@ impl LarkHook {
     /// Reads an event of the long connection, which is in the clear: the connection proves where it comes from.
     ///
     /// # Errors
-    /// [`Refusal::Unauthorized`] when it is of another app, [`Refusal::Bad`] when it cannot be read.
-    pub(super) fn read_of_connection(&self, body: &[u8]) -> Result<LarkReceived, Refusal> {
+    /// [`EventRefusal::Unauthorized`] when it is of another app, [`EventRefusal::Bad`] when it cannot be read.
+    pub(super) fn read_of_connection(&self, body: &[u8]) -> Result<LarkReceived, EventRefusal> {
         self.read_push(body, Proof::Connection)
     }
 
     /// The platform sends its URL challenge without signature headers even when an Encrypt Key is set. Nothing else
     /// may come this way, and every fault gets the answer of a missing signature.
-    fn unsigned_challenge(&self, key: &Key, body: &[u8], now: Millis) -> Result<LarkReceived, Refusal> {
-        let unsigned = Refusal::Unauthorized("signature headers missing");
+    fn unsigned_challenge(&self, key: &EncryptKey, body: &[u8], now: Millis) -> Result<LarkReceived, EventRefusal> {
+        let unsigned = EventRefusal::Unauthorized("signature headers missing");
         if body.len() > MAX_UNSIGNED_CHALLENGE || !self.may_fail_again(now) {
             return Err(unsigned);
         }
@@ -137,15 +137,15 @@ impl LarkHook {
     }
 
     /// Reads a plaintext push. The token is compared even behind a signature.
-    fn read_push(&self, plain: &[u8], proof: Proof) -> Result<LarkReceived, Refusal> {
+    fn read_push(&self, plain: &[u8], proof: Proof) -> Result<LarkReceived, EventRefusal> {
         let text = strict_text(plain)?;
-        let envelope: Envelope<'_> = object(&text).ok_or(Refusal::Bad("not a Lark envelope"))?;
+        let envelope: Envelope<'_> = object(&text).ok_or(EventRefusal::Bad("not a Lark envelope"))?;
         if envelope.encrypt.is_some() {
             let reason = match self.key {
                 None => "encrypted event, but channels.lark.encrypt_key is not set",
                 Some(_) => "encrypted twice",
             };
-            return Err(Refusal::Unauthorized(reason));
+            return Err(EventRefusal::Unauthorized(reason));
         }
         if string(envelope.kind).as_deref() == Some("url_verification") {
             return self.challenge(&text, &envelope, proof);
@@ -154,7 +154,7 @@ impl LarkHook {
             Some("2.0") => {
                 let header = envelope.header.map_or("", |raw| raw.get());
                 let Some(credentials) = object::<Credentials<'_>>(header) else {
-                    return Err(Refusal::Unauthorized("verification token missing"));
+                    return Err(EventRefusal::Unauthorized("verification token missing"));
                 };
                 self.check_token(proof, string(credentials.token))?;
                 self.check_app(string(credentials.app_id))?;
@@ -163,61 +163,61 @@ impl LarkHook {
             None if envelope.schema.is_none() => {
                 self.check_token(proof, string(envelope.token))?;
                 let event = envelope.event.map_or("", |raw| raw.get());
-                let credentials: Credentials<'_> = object(event).ok_or(Refusal::Bad("event missing"))?;
+                let credentials: Credentials<'_> = object(event).ok_or(EventRefusal::Bad("event missing"))?;
                 self.check_app(string(credentials.app_id))?;
                 v1::read_event(&self.app_id, &text, event)
             }
             Some(_) | None => {
                 // The token's place depends on the schema, so an unknown schema has no token.
-                Err(Refusal::Unauthorized("unknown schema"))
+                Err(EventRefusal::Unauthorized("unknown schema"))
             }
         }
     }
 
-    fn challenge(&self, text: &str, envelope: &Envelope<'_>, proof: Proof) -> Result<LarkReceived, Refusal> {
+    fn challenge(&self, text: &str, envelope: &Envelope<'_>, proof: Proof) -> Result<LarkReceived, EventRefusal> {
         self.check_token(proof, string(envelope.token))?;
-        let request: UrlVerification = object(text).ok_or(Refusal::Bad("a URL challenge has type, token and challenge only"))?;
+        let request: UrlVerification = object(text).ok_or(EventRefusal::Bad("a URL challenge has type, token and challenge only"))?;
         if request.challenge.len() > MAX_CHALLENGE {
-            return Err(Refusal::Bad("challenge too long"));
+            return Err(EventRefusal::Bad("challenge too long"));
         }
         Ok(LarkReceived::Challenge(request.challenge))
     }
 
-    fn check_token(&self, proof: Proof, token: Option<Cow<'_, str>>) -> Result<(), Refusal> {
+    fn check_token(&self, proof: Proof, token: Option<Cow<'_, str>>) -> Result<(), EventRefusal> {
         if proof == Proof::Connection {
             return Ok(());
         }
         let expected = self.token.expose_secret().as_bytes();
-        let token = token.ok_or(Refusal::Unauthorized("verification token missing"))?;
+        let token = token.ok_or(EventRefusal::Unauthorized("verification token missing"))?;
         if expected.is_empty() {
-            return Err(Refusal::Unauthorized("channels.lark.verification_token is not set"));
+            return Err(EventRefusal::Unauthorized("channels.lark.verification_token is not set"));
         }
         if !signature::same(token.as_bytes(), expected) {
-            return Err(Refusal::Unauthorized("verification token differs"));
+            return Err(EventRefusal::Unauthorized("verification token differs"));
         }
         Ok(())
     }
 
-    fn check_app(&self, app_id: Option<Cow<'_, str>>) -> Result<(), Refusal> {
+    fn check_app(&self, app_id: Option<Cow<'_, str>>) -> Result<(), EventRefusal> {
         match app_id {
-            None => Err(Refusal::Bad("app id missing")),
-            Some(other) if other != self.app_id => Err(Refusal::Unauthorized("event of another app")),
+            None => Err(EventRefusal::Bad("app id missing")),
+            Some(other) if other != self.app_id => Err(EventRefusal::Unauthorized("event of another app")),
             Some(_) => Ok(()),
         }
     }
 }
 
-fn verify(key: &Key, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<(), Refusal> {
+fn verify(key: &EncryptKey, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<(), EventRefusal> {
     let header = |name| signature::required(headers, name);
     let (given, timestamp, nonce) = (header(SIGNATURE)?, header(TIMESTAMP)?, header(NONCE)?);
     signature::signed_at(timestamp, now, PAST_SECONDS, FUTURE_SECONDS)?;
     let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !(1..=128).contains(&nonce.len()) || !nonce.iter().all(word) {
-        return Err(Refusal::Unauthorized("odd nonce"));
+        return Err(EventRefusal::Unauthorized("odd nonce"));
     }
-    let given = signature::digest(given).ok_or(Refusal::Unauthorized("signature is not 64 lower-case hex digits"))?;
+    let given = signature::digest(given).ok_or(EventRefusal::Unauthorized("signature is not 64 lower-case hex digits"))?;
     if !signature::same(&given, &key.signature(timestamp, nonce, body)) {
-        return Err(Refusal::Unauthorized("signature differs"));
+        return Err(EventRefusal::Unauthorized("signature differs"));
     }
     Ok(())
 }
@@ -228,15 +228,19 @@ fn has_signature(headers: &HeaderMap) -> bool {
 }
 
 /// The plaintext inside `{"encrypt": "…"}`; members beside it are not signed content of the event and are ignored.
-fn open(key: &Key, body: &[u8]) -> Result<Vec<u8>, Refusal> {
-    key.decrypt(&encrypted(body)?).map_err(|_| Refusal::Bad("not decryptable"))
+fn open(key: &EncryptKey, body: &[u8]) -> Result<Vec<u8>, EventRefusal> {
+    key.decrypt(&encrypted(body)?).map_err(|_| EventRefusal::Bad("not decryptable"))
 }
 
-fn encrypted(body: &[u8]) -> Result<String, Refusal> {
+fn encrypted(body: &[u8]) -> Result<String, EventRefusal> {
     let text = strict_text(body)?;
-    let envelope: Envelope<'_> = object(&text).ok_or(Refusal::Bad("not a Lark envelope"))?;
+    let envelope: Envelope<'_> = object(&text).ok_or(EventRefusal::Bad("not a Lark envelope"))?;
     if envelope.encrypt.is_none() {
-        return Err(Refusal::Unauthorized("not encrypted, although channels.lark.encrypt_key is set"));
+        return Err(EventRefusal::Unauthorized(
+            "not encrypted, although channels.lark.encrypt_key is set",
+        ));
     }
-    string(envelope.encrypt).map(Cow::into_owned).ok_or(Refusal::Bad("not decryptable"))
+    string(envelope.encrypt)
+        .map(Cow::into_owned)
+        .ok_or(EventRefusal::Bad("not decryptable"))
 }

@@ -8,9 +8,9 @@ use super::{Block, Item, MAX_DEPTH, Style, StyledText, Table, links};
 pub(in crate::channels) fn parse(markdown: &str) -> Vec<Block> {
     let text = prepared(markdown);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut builder = Builder {
-        frames: vec![Frame::Blocks(Holder::Body, Vec::new())],
-        ..Builder::default()
+    let mut builder = MarkdownBuilder {
+        frames: vec![OpenBlock::Blocks(Holder::Body, Vec::new())],
+        ..MarkdownBuilder::default()
     };
     for event in Parser::new_ext(&text, options) {
         builder.take(event);
@@ -20,7 +20,7 @@ pub(in crate::channels) fn parse(markdown: &str) -> Vec<Block> {
 
 /// Something open that holds blocks, items or rows.
 #[derive(Debug)]
-enum Frame {
+enum OpenBlock {
     Blocks(Holder, Vec<Block>),
     List {
         start: Option<u64>,
@@ -38,8 +38,8 @@ enum Holder {
 }
 
 #[derive(Debug, Default)]
-struct Builder {
-    frames: Vec<Frame>,
+struct MarkdownBuilder {
+    frames: Vec<OpenBlock>,
     spans: Vec<StyledText>,
     bold: usize,
     italic: usize,
@@ -50,7 +50,7 @@ struct Builder {
     table: Option<Table>,
 }
 
-impl Builder {
+impl MarkdownBuilder {
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -86,15 +86,15 @@ impl Builder {
                 };
                 self.code = Some((language, String::new()));
             }
-            Tag::BlockQuote(_) => self.open(Frame::Blocks(Holder::Quote, Vec::new())),
-            Tag::List(start) => self.open(Frame::List { start, items: Vec::new() }),
+            Tag::BlockQuote(_) => self.open(OpenBlock::Blocks(Holder::Quote, Vec::new())),
+            Tag::List(start) => self.open(OpenBlock::List { start, items: Vec::new() }),
             Tag::Item => {
                 self.flush();
-                let inside = matches!(self.frames.last(), Some(Frame::List { .. }));
+                let inside = matches!(self.frames.last(), Some(OpenBlock::List { .. }));
                 self.frames.push(if inside {
-                    Frame::Blocks(Holder::Item { done: None }, Vec::new())
+                    OpenBlock::Blocks(Holder::Item { done: None }, Vec::new())
                 } else {
-                    Frame::Flat
+                    OpenBlock::Flat
                 });
             }
             Tag::Table(_) => {
@@ -147,27 +147,27 @@ impl Builder {
     }
 
     /// Opens a quote or list, unless there are too many around it.
-    fn open(&mut self, frame: Frame) {
+    fn open(&mut self, frame: OpenBlock) {
         self.flush();
         let depth = self
             .frames
             .iter()
-            .filter(|frame| matches!(frame, Frame::List { .. } | Frame::Blocks(Holder::Quote, _)))
+            .filter(|frame| matches!(frame, OpenBlock::List { .. } | OpenBlock::Blocks(Holder::Quote, _)))
             .count();
-        self.frames.push(if depth < MAX_DEPTH { frame } else { Frame::Flat });
+        self.frames.push(if depth < MAX_DEPTH { frame } else { OpenBlock::Flat });
     }
 
     fn close(&mut self) {
         self.flush();
         match self.frames.pop() {
-            Some(Frame::Blocks(Holder::Quote, blocks)) if !blocks.is_empty() => self.block(Block::Quote(blocks)),
-            Some(Frame::Blocks(Holder::Item { done }, blocks)) => {
-                if let Some(Frame::List { items, .. }) = self.frames.last_mut() {
+            Some(OpenBlock::Blocks(Holder::Quote, blocks)) if !blocks.is_empty() => self.block(Block::Quote(blocks)),
+            Some(OpenBlock::Blocks(Holder::Item { done }, blocks)) => {
+                if let Some(OpenBlock::List { items, .. }) = self.frames.last_mut() {
                     items.push(Item { done, blocks });
                 }
             }
-            Some(Frame::List { start, items }) => self.block(Block::List { start, items }),
-            Some(Frame::Blocks(..) | Frame::Flat) | None => (),
+            Some(OpenBlock::List { start, items }) => self.block(Block::List { start, items }),
+            Some(OpenBlock::Blocks(..) | OpenBlock::Flat) | None => (),
         }
     }
 
@@ -175,8 +175,8 @@ impl Builder {
     fn block(&mut self, block: Block) {
         self.flush();
         let holder = self.frames.iter_mut().rev().find_map(|frame| match frame {
-            Frame::Blocks(_, blocks) => Some(blocks),
-            Frame::List { .. } | Frame::Flat => None,
+            OpenBlock::Blocks(_, blocks) => Some(blocks),
+            OpenBlock::List { .. } | OpenBlock::Flat => None,
         });
         if let Some(blocks) = holder {
             blocks.push(block);
@@ -193,7 +193,7 @@ impl Builder {
 
     fn mark(&mut self, checked: bool) {
         match self.frames.last_mut() {
-            Some(Frame::Blocks(Holder::Item { done }, _)) => *done = Some(checked),
+            Some(OpenBlock::Blocks(Holder::Item { done }, _)) => *done = Some(checked),
             _ => self.text(if checked { "☑ " } else { "☐ " }),
         }
     }
@@ -264,8 +264,8 @@ impl Builder {
     fn finish(mut self) -> Vec<Block> {
         self.flush();
         match self.frames.into_iter().next() {
-            Some(Frame::Blocks(_, blocks)) => blocks,
-            Some(Frame::List { .. } | Frame::Flat) | None => Vec::new(),
+            Some(OpenBlock::Blocks(_, blocks)) => blocks,
+            Some(OpenBlock::List { .. } | OpenBlock::Flat) | None => Vec::new(),
         }
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::escape::{self, units};
 use super::fallback::fallback;
 use super::rich_text;
-use crate::channels::card::{self, Answer, Ask, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface, Task};
+use crate::channels::card::{self, AnswerPart, Ask, Call, Caps, Card, CardLine, CardWords, Head, Part, Span, Steps, Surface, TaskLine};
 use crate::channels::wording::{clock_time, done_steps, mark_of, one_line};
 use countersign_agent::domain::{ChannelKind, Locale, Outbound, StepStatus, StepView};
 use countersign_agent::template::Templates;
@@ -158,7 +158,7 @@ impl Encoder<'_> {
 
     /// The steps of a plan that is carried out, or was, as tasks. The platform draws how each stands. `None`: a step is longer than a title.
     fn tasks(&self, steps: &Steps<'_>) -> Option<Vec<Value>> {
-        let task = |(at, (step, task)): (usize, (&StepView, &Task))| {
+        let task = |(at, (step, task)): (usize, (&StepView, &TaskLine))| {
             let mark = match step.status {
                 StepStatus::Skipped => format!("{} ", mark_of(step)),
                 StepStatus::Pending | StepStatus::InProgress | StepStatus::Completed | StepStatus::Failed => String::new(),
@@ -178,7 +178,7 @@ impl Encoder<'_> {
         Some([block].into_iter().chain(more).collect())
     }
 
-    fn answer(&self, answer: &Answer) -> Vec<Value> {
+    fn answer(&self, answer: &AnswerPart) -> Vec<Value> {
         let section = |name: &str, said: &[Span]| parts::rich(name, vec![parts::section(line(said))]);
         let mut blocks: Vec<Value> = answer.to.iter().map(|to| section("to", std::slice::from_ref(to))).collect();
         blocks.extend(self.model_words("answer", &answer.text, MAX_ANSWER));

@@ -11,7 +11,7 @@ use super::wire::{
     TokensRevoked, Version, first_id, has_items, is_there, moment,
 };
 use super::{SLACK_APP, SlackReceived};
-use crate::channels::Refusal;
+use crate::channels::EventRefusal;
 use crate::channels::reading::{Object, UNREADABLE, id, needed, optional_id};
 
 const NOT_A_PERSON: SlackReceived = SlackReceived::Ignored("not sent by a person");
@@ -19,7 +19,7 @@ const NOT_A_PERSON: SlackReceived = SlackReceived::Ignored("not sent by a person
 const SLACKBOT: &str = "USLACKBOT";
 
 /// Reads a JSON body whose signature is right.
-pub(super) fn read_event(text: &str, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+pub(super) fn read_event(text: &str, signed_at: Millis) -> Result<SlackReceived, EventRefusal> {
     let envelope: Envelope<'_> = needed(text)?;
     match envelope.kind.as_str() {
         "url_verification" => envelope.challenge.map(SlackReceived::Challenge).ok_or(UNREADABLE),
@@ -32,7 +32,7 @@ pub(super) fn read_event(text: &str, signed_at: Millis) -> Result<SlackReceived,
 }
 
 /// What the envelope says about an event, whatever it is.
-struct Origin {
+struct SlackOrigin {
     team: String,
     /// The workspace that the envelope names; in a channel shared with others it may be the sender's.
     sent_to: Option<String>,
@@ -46,7 +46,7 @@ struct Origin {
     bot: Vec<String>,
 }
 
-impl Origin {
+impl SlackOrigin {
     fn is_ours(&self, user: &str) -> bool {
         self.bot.iter().any(|bot| bot == user)
     }
@@ -81,7 +81,7 @@ pub(super) fn place(team: String, chat: String, thread: String) -> Conversation 
     }
 }
 
-fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, EventRefusal> {
     let raw = envelope.event.ok_or(UNREADABLE)?.get();
     let kind: EventKind<'_> = needed(raw)?;
     // At most one entry comes. It may be a person who let the app act for them, who stays a person.
@@ -99,7 +99,7 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
         .filter(|one| one.0.is_bot != Some(false))
         .filter_map(|one| one.0.user_id);
     let named = optional_id(envelope.team_id)?;
-    let origin = Origin {
+    let origin = SlackOrigin {
         sent_to: named.clone(),
         team: first_id([workspace, named, envelope.context_team_id, envelope.enterprise_id])?,
         event_key: id(envelope.event_id.ok_or(UNREADABLE)?)?,
@@ -133,16 +133,16 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Ref
     }
 }
 
-impl Origin {
+impl SlackOrigin {
     /// Something that happened in a chat, outside of any thread.
-    fn happens(self, chat: String, sender: String, body: InboundBody) -> Result<SlackReceived, Refusal> {
+    fn happens(self, chat: String, sender: String, body: InboundBody) -> Result<SlackReceived, EventRefusal> {
         let at = self.signed_at;
         Ok(self.inbound(id(chat)?, String::new(), sender, at, body))
     }
 }
 
 /// A person looks at one of the tabs of the app.
-fn home_opened(mut origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+fn home_opened(mut origin: SlackOrigin, raw: &str) -> Result<SlackReceived, EventRefusal> {
     let event: HomeOpened = needed(raw)?;
     let user = id(event.user)?;
     match event.tab.as_deref() {
@@ -158,7 +158,7 @@ fn home_opened(mut origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> 
 }
 
 /// A person pressed the platform's own button that stops a task: it is their `/stop`, said in that thread.
-fn session_stopped(mut origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+fn session_stopped(mut origin: SlackOrigin, raw: &str) -> Result<SlackReceived, EventRefusal> {
     let event: SessionStopped = needed(raw)?;
     let (chat, sender) = (id(event.channel)?, id(event.user)?);
     if sender == SLACKBOT || origin.is_ours(&sender) {
@@ -166,7 +166,7 @@ fn session_stopped(mut origin: Origin, raw: &str) -> Result<SlackReceived, Refus
     }
     let root = optional_id(event.thread_ts)?;
     if root.as_deref().is_some_and(|root| moment(root).is_none()) {
-        return Err(Refusal::Bad("odd thread_ts"));
+        return Err(EventRefusal::Bad("odd thread_ts"));
     }
     let chat_type = chat_type(None, &chat);
     let thread = root.clone().unwrap_or_default();
@@ -180,14 +180,14 @@ fn session_stopped(mut origin: Origin, raw: &str) -> Result<SlackReceived, Refus
 }
 
 /// Apps that are not declared as agents are told so that a person begins a conversation.
-fn thread_started(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+fn thread_started(origin: SlackOrigin, raw: &str) -> Result<SlackReceived, EventRefusal> {
     let event: ThreadStarted = needed(raw)?;
     let begun = event.assistant_thread.0;
     let (user, thread) = (id(begun.user_id)?, id(begun.thread_ts)?);
     opened(origin, Some(begun.channel_id), user, thread)
 }
 
-fn opened(origin: Origin, chat: Option<String>, user: String, thread: String) -> Result<SlackReceived, Refusal> {
+fn opened(origin: SlackOrigin, chat: Option<String>, user: String, thread: String) -> Result<SlackReceived, EventRefusal> {
     if origin.is_ours(&user) {
         return Ok(NOT_A_PERSON);
     }
@@ -198,7 +198,7 @@ fn opened(origin: Origin, chat: Option<String>, user: String, thread: String) ->
     })
 }
 
-fn message(mut origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackReceived, Refusal> {
+fn message(mut origin: SlackOrigin, kind: &EventKind<'_>, raw: &str) -> Result<SlackReceived, EventRefusal> {
     // Loop guard: our own messages come back without a subtype, and other bots are not answered either.
     if is_there(kind.bot_id) || is_there(kind.app_id) {
         return Ok(NOT_A_PERSON);
@@ -219,10 +219,10 @@ fn message(mut origin: Origin, kind: &EventKind<'_>, raw: &str) -> Result<SlackR
         .map(id)
         .collect::<Result<_, _>>()?;
     let chat = id(event.channel)?;
-    let at = moment(&event.ts).ok_or(Refusal::Bad("odd ts"))?;
+    let at = moment(&event.ts).ok_or(EventRefusal::Bad("odd ts"))?;
     let root = optional_id(event.thread_ts)?;
     if root.as_deref().is_some_and(|root| moment(root).is_none()) {
-        return Err(Refusal::Bad("odd thread_ts"));
+        return Err(EventRefusal::Bad("odd thread_ts"));
     }
     let chat_type = chat_type(event.channel_type.as_deref(), &chat);
     let thread = match chat_type {
@@ -284,7 +284,7 @@ pub(super) fn chat_type(name: Option<&str>, chat: &str) -> ChatType {
 
 /// The platform pushes this for a person's edit and for previews that it adds by itself. A message with answers that is
 /// deleted stays as a tombstone.
-fn changed(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+fn changed(origin: SlackOrigin, raw: &str) -> Result<SlackReceived, EventRefusal> {
     let event: Changed<'_> = needed(raw)?;
     let now = event.message.0;
     let message_id = id(now.ts.ok_or(UNREADABLE)?)?;
@@ -318,7 +318,7 @@ fn changed(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
 }
 
 /// Of all reactions the thumbs on messages. The event does not say whether a person or another app's bot gave it.
-fn reaction(mut origin: Origin, raw: &str, taken_away: bool) -> Result<SlackReceived, Refusal> {
+fn reaction(mut origin: SlackOrigin, raw: &str, taken_away: bool) -> Result<SlackReceived, EventRefusal> {
     let event: Reacted = needed(raw)?;
     let (name, _tone) = event.reaction.split_once("::").unwrap_or((&event.reaction, ""));
     let thumb = match name {
@@ -335,7 +335,7 @@ fn reaction(mut origin: Origin, raw: &str, taken_away: bool) -> Result<SlackRece
         return Ok(NOT_A_PERSON);
     }
     origin.sender_teams = origin.of_the_envelope();
-    let at = moment(&event.event_ts).ok_or(Refusal::Bad("odd event_ts"))?;
+    let at = moment(&event.event_ts).ok_or(EventRefusal::Bad("odd event_ts"))?;
     let body = InboundBody::Reaction(Reaction {
         message_id: id(ts)?,
         thumb,
@@ -344,7 +344,7 @@ fn reaction(mut origin: Origin, raw: &str, taken_away: bool) -> Result<SlackRece
     Ok(origin.inbound(id(chat)?, String::new(), sender, at, body))
 }
 
-fn deleted(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
+fn deleted(origin: SlackOrigin, raw: &str) -> Result<SlackReceived, EventRefusal> {
     let event: Deleted<'_> = needed(raw)?;
     let of_bot = |before: &Version<'_>| is_there(before.bot_id);
     if event.previous_message.as_ref().is_some_and(|before| of_bot(&before.0)) {
@@ -356,7 +356,7 @@ fn deleted(origin: Origin, raw: &str) -> Result<SlackReceived, Refusal> {
 }
 
 /// Somebody came or went; it matters when it is the bot.
-fn member(origin: Origin, raw: &str, body: InboundBody) -> Result<SlackReceived, Refusal> {
+fn member(origin: SlackOrigin, raw: &str, body: InboundBody) -> Result<SlackReceived, EventRefusal> {
     let event: Member = needed(raw)?;
     if !origin.is_ours(&event.user) {
         return Ok(SlackReceived::Ignored("somebody else came or went"));

@@ -17,7 +17,7 @@ use super::wire::{Boxes, By, HomeView, Interaction, MessageState, Pressed, View,
 use super::{SlackReceived, escape};
 use crate::channels::reading::{Object, UNREADABLE, answered_turn, click_target, feedback, id, needed, optional_id, ticked};
 use crate::channels::wording::{clip, notice_text};
-use crate::channels::{Refusal, strict_json};
+use crate::channels::{EventRefusal, strict_json};
 
 /// `callback_id` of our form.
 const REVISE_FORM: &str = "plan_revise_submit";
@@ -32,7 +32,7 @@ pub(super) const FEEDBACK: &str = "feedback";
 const BARE: [&str; 3] = ["help", "status", "stop"];
 
 /// Reads the `payload` of a form whose signature is right.
-pub(super) fn read_interaction(text: &str, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+pub(super) fn read_interaction(text: &str, signed_at: Millis) -> Result<SlackReceived, EventRefusal> {
     let interaction: Interaction<'_> = needed(text)?;
     match interaction.kind.as_str() {
         "block_actions" => press(text, interaction, signed_at),
@@ -43,7 +43,7 @@ pub(super) fn read_interaction(text: &str, signed_at: Millis) -> Result<SlackRec
 
 /// Who acted, and the workspaces that are named beside them. These are the person's, in a shared channel perhaps others than the
 /// chat's, so they say nothing about the place; but some workspace or enterprise must be named.
-fn by(text: &str) -> Result<(String, Vec<String>), Refusal> {
+fn by(text: &str) -> Result<(String, Vec<String>), EventRefusal> {
     let by: By = needed(text)?;
     let user = by.user.0;
     let team = optional_id(by.team.and_then(|team| team.0.id))?;
@@ -55,7 +55,7 @@ fn by(text: &str) -> Result<(String, Vec<String>), Refusal> {
     Ok((id(user.id)?, own.into_iter().chain([first]).collect()))
 }
 
-fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<SlackReceived, EventRefusal> {
     let by = by(text)?;
     let pressed: Pressed<'_> = needed(text)?;
     let container = pressed.container.map(|container| container.0);
@@ -133,19 +133,19 @@ fn press(text: &str, interaction: Interaction<'_>, signed_at: Millis) -> Result<
 }
 
 /// The place of what is done on the Home tab: no chat, but the workspace that the tab is in.
-fn at_home(team: Option<String>, (_, teams): &(String, Vec<String>)) -> Result<Conversation, Refusal> {
+fn at_home(team: Option<String>, (_, teams): &(String, Vec<String>)) -> Result<Conversation, EventRefusal> {
     let team = optional_id(team)?.or_else(|| teams.last().cloned()).ok_or(UNREADABLE)?;
     Ok(place(team, String::new(), String::new()))
 }
 
 /// What the button is and what it is about. Buttons of others are clicks without a target, which the person is told about;
 /// only an id on one of ours that cannot be ours is an error.
-fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<ClickTarget>), Refusal> {
+fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<ClickTarget>), EventRefusal> {
     if action_id == FEEDBACK {
-        return of_an_answer(value.as_deref().unwrap_or_default()).map_err(Refusal::Bad);
+        return of_an_answer(value.as_deref().unwrap_or_default()).map_err(EventRefusal::Bad);
     }
     if action_id == "turn_try_again" {
-        let turn = value.map(|turn| answered_turn(&turn)).transpose().map_err(Refusal::Bad)?;
+        let turn = value.map(|turn| answered_turn(&turn)).transpose().map_err(EventRefusal::Bad)?;
         return Ok((ClickVerb::TryAgain, turn));
     }
     let verb = match action_id {
@@ -159,7 +159,7 @@ fn meaning(action_id: &str, value: Option<String>) -> Result<(ClickVerb, Option<
         _ => return Ok((ClickVerb::Unknown, None)),
     };
     match value {
-        Some(value) => Ok((verb, Some(click_target(&value).map_err(Refusal::Bad)?))),
+        Some(value) => Ok((verb, Some(click_target(&value).map_err(EventRefusal::Bad)?))),
         None => Ok((ClickVerb::Unknown, None)),
     }
 }
@@ -173,7 +173,7 @@ fn of_an_answer(value: &str) -> Result<(ClickVerb, Option<ClickTarget>), &'stati
 }
 
 /// The steps whose boxes are ticked, from the state of the message's elements. The block's id is another with every repaint.
-fn kept(state: Option<Object<MessageState<'_>>>) -> Result<Vec<String>, Refusal> {
+fn kept(state: Option<Object<MessageState<'_>>>) -> Result<Vec<String>, EventRefusal> {
     let blocks = state.ok_or(UNREADABLE)?.0.values;
     let mut found = blocks.into_values().filter_map(|mut block| block.remove(BOXES));
     let (Some(boxes), None) = (found.next(), found.next()) else {
@@ -181,10 +181,10 @@ fn kept(state: Option<Object<MessageState<'_>>>) -> Result<Vec<String>, Refusal>
     };
     let boxes: Boxes = needed(boxes.get())?;
     let ids = boxes.selected_options.into_iter().map(|option| option.0.value).collect();
-    ticked(ids).map_err(Refusal::Bad)
+    ticked(ids).map_err(EventRefusal::Bad)
 }
 
-fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Result<SlackReceived, EventRefusal> {
     let view = interaction.view.ok_or(UNREADABLE)?.get();
     let kind: ViewKind = needed(view)?;
     if kind.callback_id.as_deref() != Some(REVISE_FORM) {
@@ -192,7 +192,7 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
     }
     let by = by(text)?;
     let view: View = needed(view)?;
-    let metadata = strict_json::check(view.private_metadata.as_bytes()).map_err(|_| Refusal::Bad("odd private_metadata"))?;
+    let metadata = strict_json::check(view.private_metadata.as_bytes()).map_err(|_| EventRefusal::Bad("odd private_metadata"))?;
     let context: FormContext = needed(metadata)?;
     let words = view.state.0.values.0.feedback.0.feedback.0.value;
     let (view_id, hash) = (id(view.id)?, id(view.hash)?);
@@ -201,7 +201,7 @@ fn submit(text: &str, interaction: &Interaction<'_>, signed_at: Millis) -> Resul
     let event_key = format!("submit_{}", hex::encode(digest128(&parts)));
     let click = Click {
         verb: ClickVerb::Revise,
-        target: Some(click_target(&context.review_id).map_err(Refusal::Bad)?),
+        target: Some(click_target(&context.review_id).map_err(EventRefusal::Bad)?),
         feedback: words.map(|text| feedback(&text)),
         kept: Vec::new(),
         card: optional_id(Some(context.card))?,
@@ -238,7 +238,7 @@ fn as_said(text: &str) -> String {
 }
 
 /// Reads the form of a command whose signature is right. Commands come without a thread and without a message in the chat.
-pub(super) fn read_command(mut fields: Fields, signed_at: Millis) -> Result<SlackReceived, Refusal> {
+pub(super) fn read_command(mut fields: Fields, signed_at: Millis) -> Result<SlackReceived, EventRefusal> {
     let team = first_id([fields.take("team_id"), fields.take("enterprise_id")])?;
     let chat = id(fields.take("channel_id").ok_or(UNREADABLE)?)?;
     let sender = id(fields.take("user_id").ok_or(UNREADABLE)?)?;

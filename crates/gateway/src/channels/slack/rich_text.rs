@@ -17,9 +17,9 @@ const MAX_RULES: usize = 8;
 /// `markdown` as blocks of the types `rich_text`, `table` (one at most, and none without `tables`) and `divider`; none for blank text.
 /// Nothing is cut: the caller keeps the message's text below the platform's limit.
 pub(super) fn blocks(markdown: &str, tables: bool) -> Vec<Value> {
-    let mut writer = Writer {
+    let mut writer = RichTextWriter {
         table: !tables,
-        ..Writer::default()
+        ..RichTextWriter::default()
     };
     for block in &parse(markdown) {
         writer.block(block, 0);
@@ -29,7 +29,7 @@ pub(super) fn blocks(markdown: &str, tables: bool) -> Vec<Value> {
 }
 
 #[derive(Debug, Default)]
-struct Writer {
+struct RichTextWriter {
     blocks: Vec<Value>,
     /// Elements of the open `rich_text` block.
     elements: Vec<Value>,
@@ -40,7 +40,7 @@ struct Writer {
     rules: usize,
 }
 
-impl Writer {
+impl RichTextWriter {
     fn block(&mut self, block: &Block, indent: usize) {
         match block {
             Block::Paragraph(spans) => self.paragraph(spans, false),

@@ -18,7 +18,7 @@ const MAX_ITEMS: usize = 100;
 
 /// The words of a listed message, and what it shows below them.
 pub(super) fn shown(message: &Value) -> String {
-    let mut shown = Shown::default();
+    let mut shown = ShownTexts::default();
     shown.say(&readable(&message["text"]));
     let of_app = is_text(&message["bot_id"]) || is_text(&message["app_id"]) || message["subtype"] == "bot_message";
     // The blocks of a person hold the words once more.
@@ -31,7 +31,7 @@ pub(super) fn shown(message: &Value) -> String {
 
 /// What one attachment shows: an alert, a preview, or a message that somebody shared.
 pub(super) fn attached(attachment: &Value) -> String {
-    let mut shown = Shown::default();
+    let mut shown = ShownTexts::default();
     shown.attachment(attachment, 0);
     shown.text()
 }
@@ -58,11 +58,11 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
 
 /// The pieces of text in reading order. What is there already is not said again.
 #[derive(Default)]
-struct Shown {
+struct ShownTexts {
     pieces: Vec<String>,
 }
 
-impl Shown {
+impl ShownTexts {
     fn text(self) -> String {
         self.pieces.join("\n")
     }

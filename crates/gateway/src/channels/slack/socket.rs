@@ -15,10 +15,10 @@ use super::fields::Fields;
 use super::{SlackReceived, events, interactions};
 use crate::channels::reading::{Object, UNREADABLE, object, strict_text};
 use crate::channels::socket::{
-    DialError, Dialer, Ending, Frame, Liveness, NotOpened, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol, SocketRead,
-    SocketReceived,
+    ConnectionEnd, DialError, Dialer, Frame, Liveness, NotOpened, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol,
+    SocketRead, SocketReceived,
 };
-use crate::channels::{BoxFuture, DeliveryError, Refusal};
+use crate::channels::{BoxFuture, DeliveryError, EventRefusal};
 use crate::config::SlackSecrets;
 
 /// Slack pings by itself, too. A peer that is silent for half a minute has gone.
@@ -152,7 +152,7 @@ impl SocketProtocol for SlackProtocol {
 }
 
 /// Without an acknowledgement it would come again and again, and be read no better.
-fn unreadable(text: &str, refusal: Refusal) -> SocketRead {
+fn unreadable(text: &str, refusal: EventRefusal) -> SocketRead {
     #[derive(Deserialize)]
     struct Named {
         envelope_id: String,
@@ -163,7 +163,7 @@ fn unreadable(text: &str, refusal: Refusal) -> SocketRead {
             answer: Box::new(move |answer| acknowledgement(&envelope_id, false, answer)),
         }),
         Err(_) => {
-            let (Refusal::Unauthorized(reason) | Refusal::Bad(reason)) = refusal;
+            let (EventRefusal::Unauthorized(reason) | EventRefusal::Bad(reason)) = refusal;
             SocketRead::skipped(reason)
         }
     }
@@ -171,8 +171,8 @@ fn unreadable(text: &str, refusal: Refusal) -> SocketRead {
 
 fn disconnected(reason: String) -> SocketRead {
     match reason.as_str() {
-        "too_many_websockets" => SocketRead::End(Ending::TooMany),
-        "link_disabled" => SocketRead::End(Ending::SwitchedOff(String::from(
+        "too_many_websockets" => SocketRead::End(ConnectionEnd::TooMany),
+        "link_disabled" => SocketRead::End(ConnectionEnd::SwitchedOff(String::from(
             "Slack Socket Mode is switched off: switch it on in the app's settings, under Socket Mode",
         ))),
         // `warning`, `refresh_requested`, and what Slack may say one day.
@@ -181,11 +181,11 @@ fn disconnected(reason: String) -> SocketRead {
 }
 
 /// The payload is what an HTTP request would have brought.
-fn received(kind: &str, payload: &str, now: Millis) -> Result<SlackReceived, Refusal> {
+fn received(kind: &str, payload: &str, now: Millis) -> Result<SlackReceived, EventRefusal> {
     match kind {
         "events_api" => events::read_event(payload, now),
         "interactive" => interactions::read_interaction(payload, now),
-        "slash_commands" => interactions::read_command(Fields::of_object(payload).map_err(Refusal::Bad)?, now),
+        "slash_commands" => interactions::read_command(Fields::of_object(payload).map_err(EventRefusal::Bad)?, now),
         _ => Ok(SlackReceived::Ignored("envelope type without a handler")),
     }
 }

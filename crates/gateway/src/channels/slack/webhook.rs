@@ -9,7 +9,7 @@ use sha2::Sha256;
 use super::fields::Fields;
 use super::{SlackReceived, events, interactions};
 use crate::channels::reading::strict_text;
-use crate::channels::{Refusal, signature};
+use crate::channels::{EventRefusal, signature};
 use crate::config::SlackSecrets;
 
 const WINDOW_SECONDS: i64 = 300;
@@ -43,8 +43,8 @@ impl SlackHook {
     /// Reads one request. `body` must be the raw request body: the signature is over exactly these bytes.
     ///
     /// # Errors
-    /// [`Refusal::Unauthorized`] when the signature is not right, [`Refusal::Bad`] when the rest cannot be read.
-    pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<SlackReceived, Refusal> {
+    /// [`EventRefusal::Unauthorized`] when the signature is not right, [`EventRefusal::Bad`] when the rest cannot be read.
+    pub fn receive(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<SlackReceived, EventRefusal> {
         let form = is_form(headers);
         // The platform probes our certificate without a signature; nothing else may come this way.
         if form && body.len() <= MAX_PROBE && Fields::parse(body).is_ok_and(|fields| fields.is_probe()) {
@@ -54,28 +54,28 @@ impl SlackHook {
         if !form {
             return events::read_event(&strict_text(body)?, signed_at);
         }
-        let mut fields = Fields::parse(body).map_err(Refusal::Bad)?;
+        let mut fields = Fields::parse(body).map_err(EventRefusal::Bad)?;
         match (fields.take("payload"), fields.take("command")) {
             (Some(payload), None) => interactions::read_interaction(&strict_text(payload.as_bytes())?, signed_at),
             (None, Some(_)) => interactions::read_command(fields, signed_at),
-            (Some(_), Some(_)) | (None, None) => Err(Refusal::Bad("neither a payload nor a command")),
+            (Some(_), Some(_)) | (None, None) => Err(EventRefusal::Bad("neither a payload nor a command")),
         }
     }
 
     /// When the platform sent it, by its own clock.
-    fn verify(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<Millis, Refusal> {
+    fn verify(&self, headers: &HeaderMap, body: &[u8], now: Millis) -> Result<Millis, EventRefusal> {
         let (given, timestamp) = (signature::required(headers, SIGNATURE)?, signature::required(headers, TIMESTAMP)?);
         let seconds = signature::signed_at(timestamp, now, WINDOW_SECONDS, WINDOW_SECONDS)?;
         let given = given
             .strip_prefix(VERSION)
             .and_then(signature::digest)
-            .ok_or(Refusal::Unauthorized("signature is not v0= and 64 lower-case hex digits"))?;
+            .ok_or(EventRefusal::Unauthorized("signature is not v0= and 64 lower-case hex digits"))?;
         // Every secret is tried whatever the others say: the time must not tell which one was right.
         let good = self.secrets.iter().fold(false, |good, secret| {
             good | digest(secret, timestamp, body).is_some_and(|expected| signature::same(&given, &expected))
         });
         if !good {
-            return Err(Refusal::Unauthorized("signature differs"));
+            return Err(EventRefusal::Unauthorized("signature differs"));
         }
         Ok(Millis(seconds * 1000))
     }

@@ -6,7 +6,7 @@ use countersign_agent::domain::Millis;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::channels::Refusal;
+use crate::channels::EventRefusal;
 use crate::channels::reading::{Object, UNREADABLE, id};
 
 /// What is posted as JSON: an event in its envelope, or a word of the platform itself.
@@ -319,7 +319,7 @@ pub(super) fn has_items(raw: Option<&RawValue>) -> bool {
 }
 
 /// The first of the ids that is there: in an enterprise, one or the other is null.
-pub(super) fn first_id<const N: usize>(ids: [Option<String>; N]) -> Result<String, Refusal> {
+pub(super) fn first_id<const N: usize>(ids: [Option<String>; N]) -> Result<String, EventRefusal> {
     let found = ids.into_iter().flatten().find(|id| !id.is_empty());
     id(found.ok_or(UNREADABLE)?)
 }

@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::sync::CancellationToken;
 
 use super::{Frame, SocketAnswer, SocketProtocol, SocketRead, SocketReceived, TOO_MANY};
-use crate::channels::Refusal;
+use crate::channels::EventRefusal;
 
 /// Events of a connection that wait for the ledger at a time.
 const IN_FLIGHT: usize = 256;
@@ -36,7 +36,7 @@ const CLOSE_AFTER: Duration = Duration::from_secs(30);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ConnectionEnd {
     Stopped,
     /// The platform ended it in the planned way; the next one is open or may be opened at once.
     Recycled,
@@ -48,7 +48,7 @@ pub enum Ending {
     Lost(&'static str),
 }
 
-impl Ending {
+impl ConnectionEnd {
     /// A word for metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -105,7 +105,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
 
     /// Serves the connection until it ends. `handle` stores or decides an event; it is called in the order of the events. An event is
     /// acknowledged when its `handle` is done, never before.
-    pub async fn serve<F>(self, clock: &Clock, signals: Signals, handle: impl Fn(Result<SocketReceived, Refusal>) -> F) -> Ending
+    pub async fn serve<F>(
+        self,
+        clock: &Clock,
+        signals: Signals,
+        handle: impl Fn(Result<SocketReceived, EventRefusal>) -> F,
+    ) -> ConnectionEnd
     where
         F: Future<Output = SocketAnswer> + Send,
     {
@@ -181,13 +186,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
                     }
                 }
                 // While nothing is read, the peer's silence is our own.
-                () = at(line.silent_from.map(|since| since + liveness.within)), if in_flight.len() < IN_FLIGHT => return Ending::Lost("the peer is silent"),
+                () = at(line.silent_from.map(|since| since + liveness.within)), if in_flight.len() < IN_FLIGHT => return ConnectionEnd::Lost("the peer is silent"),
                 () = at(line.ends_at) => {
                     line.answer_the_rest(&mut in_flight).await;
                     line.close().await;
-                    return Ending::Recycled;
+                    return ConnectionEnd::Recycled;
                 }
-                () = tokio::time::sleep_until(greeting_by), if ungreeted => return Ending::Lost("the platform did not greet"),
+                () = tokio::time::sleep_until(greeting_by), if ungreeted => return ConnectionEnd::Lost("the platform did not greet"),
             }
         }
     }
@@ -228,12 +233,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> OpenConnection<S> {
     }
 
     /// Any frame is a sign of life.
-    fn take(&mut self, frame: Option<Result<Message, Error>>, clock: &Clock) -> Result<SocketRead, Ending> {
+    fn take(&mut self, frame: Option<Result<Message, Error>>, clock: &Clock) -> Result<SocketRead, ConnectionEnd> {
         let over = |how| {
             if self.ends_at.is_some() {
-                Ending::Recycled
+                ConnectionEnd::Recycled
             } else {
-                Ending::Lost(how)
+                ConnectionEnd::Lost(how)
             }
         };
         let message = match frame {
@@ -254,7 +259,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> OpenConnection<S> {
         Ok(self.protocol.read(frame, clock.now()))
     }
 
-    async fn ping(&mut self) -> Result<(), Ending> {
+    async fn ping(&mut self) -> Result<(), ConnectionEnd> {
         let now = Instant::now();
         self.next_ping = now + self.protocol.liveness().every;
         self.silent_from.get_or_insert(now);
@@ -262,7 +267,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> OpenConnection<S> {
         self.send([ping]).await
     }
 
-    async fn send(&mut self, frames: impl IntoIterator<Item = Frame>) -> Result<(), Ending> {
+    async fn send(&mut self, frames: impl IntoIterator<Item = Frame>) -> Result<(), ConnectionEnd> {
         let write = async {
             for frame in frames {
                 let message = match frame {
@@ -276,8 +281,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> OpenConnection<S> {
         };
         match timeout(WRITE, write).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Ending::Lost("the connection broke")),
-            Err(_) => Err(Ending::Lost("the peer takes nothing")),
+            Ok(Err(_)) => Err(ConnectionEnd::Lost("the connection broke")),
+            Err(_) => Err(ConnectionEnd::Lost("the peer takes nothing")),
         }
     }
 
@@ -297,7 +302,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> OpenConnection<S> {
     }
 
     /// Says goodbye. The platform often does not.
-    async fn close(&mut self) -> Ending {
+    async fn close(&mut self) -> ConnectionEnd {
         let normal = CloseFrame {
             code: CloseCode::Normal,
             reason: Default::default(),
@@ -308,6 +313,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> OpenConnection<S> {
             }
         };
         let _ = timeout(CLOSE_TIMEOUT, goodbye).await;
-        Ending::Stopped
+        ConnectionEnd::Stopped
     }
 }

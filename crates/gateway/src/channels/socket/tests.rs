@@ -57,7 +57,7 @@ impl SocketProtocol for Plain {
 /// The gateway's end and the peer.
 struct Pair {
     peer: WebSocketStream<DuplexStream>,
-    serving: JoinHandle<Ending>,
+    serving: JoinHandle<ConnectionEnd>,
     greeted: oneshot::Receiver<()>,
     recycle: oneshot::Receiver<String>,
     stop: CancellationToken,
@@ -197,7 +197,7 @@ async fn a_burst_keeps_pings_answered() {
 async fn a_missing_greeting_ends_it() {
     let (began, mut pair) = (Instant::now(), pair().await);
     let answering = tokio::spawn(async move { while let Some(Ok(_)) = pair.peer.next().await {} });
-    assert_eq!(pair.serving.await.unwrap(), Ending::Lost("the platform did not greet"));
+    assert_eq!(pair.serving.await.unwrap(), ConnectionEnd::Lost("the platform did not greet"));
     assert_eq!(began.elapsed().as_secs(), 10);
     answering.abort();
 }
@@ -210,7 +210,7 @@ async fn a_half_open_peer_ends_it() {
     pair.say("hello").await;
     // It answers no ping: nobody reads there.
     let ending = (&mut pair.serving).await.unwrap();
-    assert_eq!(ending, Ending::Lost("the peer is silent"));
+    assert_eq!(ending, ConnectionEnd::Lost("the peer is silent"));
     assert_eq!(began.elapsed().as_secs(), 30);
 }
 
@@ -241,11 +241,11 @@ async fn a_recycled_connection_serves_to_its_end() {
         if peer_ends {
             // Without a close frame, as it often happens.
             drop(pair.peer);
-            assert_eq!(pair.serving.await.unwrap(), Ending::Recycled);
+            assert_eq!(pair.serving.await.unwrap(), ConnectionEnd::Recycled);
             assert_eq!(began.elapsed().as_secs(), 0);
         } else {
             assert_eq!(pair.hears().await, None, "it is closed");
-            assert_eq!(pair.serving.await.unwrap(), Ending::Recycled);
+            assert_eq!(pair.serving.await.unwrap(), ConnectionEnd::Recycled);
             assert!((30..=31).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
         }
     }
@@ -257,14 +257,14 @@ async fn faults_end_it() {
     let mut long = pair().await;
     long.say("hello").await;
     long.say(&"x".repeat(1001)).await;
-    assert_eq!(long.serving.await.unwrap(), Ending::Lost("a message is too long"));
+    assert_eq!(long.serving.await.unwrap(), ConnectionEnd::Lost("a message is too long"));
     for greets in [false, true] {
         let mut dropped = pair().await;
         if greets {
             dropped.say("hello").await;
         }
         drop(dropped.peer);
-        assert!(matches!(dropped.serving.await.unwrap(), Ending::Lost(_)));
+        assert!(matches!(dropped.serving.await.unwrap(), ConnectionEnd::Lost(_)));
     }
 }
 
@@ -289,7 +289,7 @@ async fn it_says_goodbye() {
             assert!(pair.peer.next().await.is_none());
             drop(pair.peer);
         }
-        assert_eq!(pair.serving.await.unwrap(), Ending::Stopped);
+        assert_eq!(pair.serving.await.unwrap(), ConnectionEnd::Stopped);
         assert_eq!(began.elapsed().as_secs(), u64::from(!answers));
     }
 }
@@ -300,7 +300,10 @@ async fn a_close_frame_ends_it() {
     let (began, mut pair) = (Instant::now(), pair().await);
     pair.say("hello").await;
     pair.peer.send(Message::Close(None)).await.unwrap();
-    assert_eq!((&mut pair.serving).await.unwrap(), Ending::Lost("the peer closed the connection"));
+    assert_eq!(
+        (&mut pair.serving).await.unwrap(),
+        ConnectionEnd::Lost("the peer closed the connection")
+    );
     assert_eq!(began.elapsed().as_secs(), 0);
 }
 

@@ -4,7 +4,7 @@
 //! value is taken apart by name: a new one does not compile before it is shown here.
 
 use crate::channels::card::{
-    Answer, Ask, Button, Call, CallAsk, Card, CardLine, Exhibit, FeedbackButtons, Form, Head, Keep, Part, Span, Steps, Sure, Task,
+    AnswerPart, Ask, Button, Call, CallAsk, Card, CardLine, Exhibit, FeedbackButtons, Form, Head, Keep, Part, Span, Steps, Sure, TaskLine,
 };
 
 /// The card, a line each.
@@ -72,7 +72,7 @@ impl Outline {
                 self.rows("more", more);
             }
             Part::Note { name, label, text } => self.row(name, &format!("[{label}] model's «¶{text}»")),
-            Part::Answer(Answer { to, text, ours }) => {
+            Part::Answer(AnswerPart { to, text, ours }) => {
                 self.rows("to", to.as_ref().map(span));
                 self.row("answer", &format!("model's «¶{text}»"));
                 self.row("ours", &line(ours));
@@ -104,7 +104,7 @@ impl Outline {
             more,
             done,
         } = all;
-        for (at, (said, Task { content, beside })) in lines.iter().zip(tasks).enumerate() {
+        for (at, (said, TaskLine { content, beside })) in lines.iter().zip(tasks).enumerate() {
             let step = &steps[at];
             let stands = if step.unfinished { "; left off" } else { "" };
             let name = if *marks {

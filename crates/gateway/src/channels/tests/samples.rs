@@ -3,8 +3,8 @@
 use countersign_agent::domain::{ActionId, ActionStatus, ActionView, EffectClass, GateId, Millis, StepStatus, StepView, TurnId};
 
 use crate::channels::card::{
-    Answer, Ask, Button, ButtonStyle, Call, CallAsk, Card, CardLine, Exhibit, FeedbackButtons, Form, Head, Keep, Part, Span, Steps, Sure,
-    Task, Tone,
+    AnswerPart, Ask, Button, ButtonStyle, Call, CallAsk, Card, CardLine, Exhibit, FeedbackButtons, Form, Head, Keep, Part, Span, Steps,
+    Sure, TaskLine, Tone,
 };
 
 /// By name.
@@ -135,7 +135,7 @@ fn step(content: &str, status: StepStatus, unfinished: bool) -> StepView {
 
 /// As the neutral card has it, where `marks` are drawn from [`StepView`]. Beside each step stands `beside`.
 fn steps_of(steps: Vec<StepView>, marks: bool, beside: &CardLine, more: Option<&str>) -> Part<'static> {
-    let task = |step: &StepView| Task {
+    let task = |step: &StepView| TaskLine {
         content: step.content.clone(),
         beside: beside.clone(),
     };
@@ -206,7 +206,7 @@ fn words() -> Samples {
         more: more.map(owned),
     };
     let answer = |to, text: &str, ours| {
-        Part::Answer(Answer {
+        Part::Answer(AnswerPart {
             to,
             text: owned(text),
             ours,

@@ -36,7 +36,7 @@ pub(in crate::gateway) async fn one(
 }
 
 #[derive(Debug, Deserialize)]
-pub(in crate::gateway) struct DecisionBody {
+pub(in crate::gateway) struct ActionDecisionBody {
     decision: String,
     reason: Option<String>,
     user_id: String,
@@ -52,7 +52,7 @@ pub(in crate::gateway) async fn decide(
     headers: HeaderMap,
     raw: Body,
 ) -> Result<Json<Value>, ApiError> {
-    let DecisionBody {
+    let ActionDecisionBody {
         decision,
         reason,
         user_id,

@@ -27,7 +27,7 @@ use tracing::{debug, warn};
 
 pub(in crate::gateway) use self::places::Sockets;
 
-use self::cursor::{Cursor, SocketParams, cursor};
+use self::cursor::{EventCursor, SocketParams, cursor};
 use super::views;
 use crate::gateway::error::ApiError;
 use crate::gateway::origin::foreign_origin;
@@ -69,20 +69,20 @@ pub(in crate::gateway) async fn connect(
         .max_message_size(HEARD)
         .max_frame_size(HEARD)
         .on_upgrade(async move |socket| {
-            Reader::new(gateway, socket).read(cursor).await;
+            EventReader::new(gateway, socket).read(cursor).await;
             drop(place);
         }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum StreamEnd {
     Gone,
     Slow,
     Stopping,
     Failed,
 }
 
-impl End {
+impl StreamEnd {
     fn name(self) -> &'static str {
         match self {
             Self::Gone => "gone",
@@ -103,14 +103,14 @@ impl End {
     }
 }
 
-impl From<StoreError> for End {
+impl From<StoreError> for StreamEnd {
     fn from(error: StoreError) -> Self {
         warn!(%error, "events could not be read; a reader is sent away");
         Self::Failed
     }
 }
 
-struct Reader {
+struct EventReader {
     gateway: Gateway,
     outgoing: SplitSink<WebSocket, Message>,
     incoming: Incoming,
@@ -128,15 +128,15 @@ struct Incoming {
 
 impl Incoming {
     /// Until the reader is gone.
-    async fn listen(&mut self) -> End {
+    async fn listen(&mut self) -> StreamEnd {
         while let Some(Ok(_)) = self.socket.next().await {
             self.is_alive = true;
         }
-        End::Gone
+        StreamEnd::Gone
     }
 
     /// Carries `work` on and listens meanwhile.
-    async fn beside<F: Future>(&mut self, work: F) -> Result<F::Output, End> {
+    async fn beside<F: Future>(&mut self, work: F) -> Result<F::Output, StreamEnd> {
         tokio::select! {
             end = self.listen() => Err(end),
             outcome = work => Ok(outcome),
@@ -144,7 +144,7 @@ impl Incoming {
     }
 }
 
-impl Reader {
+impl EventReader {
     fn new(gateway: Gateway, socket: WebSocket) -> Self {
         let every = gateway.timings.socket_ping;
         let mut ping = interval_at(Instant::now() + every, every);
@@ -160,7 +160,7 @@ impl Reader {
     }
 
     /// Until it leaves, or has to.
-    async fn read(mut self, cursor: Cursor) {
+    async fn read(mut self, cursor: EventCursor) {
         let end = match Box::pin(self.tell_all(cursor)).await {
             Ok(never) => match never {},
             Err(end) => end,
@@ -181,18 +181,18 @@ impl Reader {
         }
     }
 
-    async fn tell_all(&mut self, mut cursor: Cursor) -> Result<std::convert::Infallible, End> {
+    async fn tell_all(&mut self, mut cursor: EventCursor) -> Result<std::convert::Infallible, StreamEnd> {
         self.send(Message::text(json!({ "type": "hello", "version": 1 }).to_string()))
             .await?;
         loop {
             self.commits.borrow_and_update();
             match &mut cursor {
-                Cursor::Turn(turn, seq) => *seq = self.tell(turn, *seq, i64::MAX).await?,
-                Cursor::All(tail) => {
+                EventCursor::Turn(turn, seq) => *seq = self.tell(turn, *seq, i64::MAX).await?,
+                EventCursor::All(tail) => {
                     let mut more = true;
                     while more {
                         let untold;
-                        let looking = async { Ok::<_, End>(tail.next_spans(&mut look(&self.gateway).await?.0).await?) };
+                        let looking = async { Ok::<_, StreamEnd>(tail.next_spans(&mut look(&self.gateway).await?.0).await?) };
                         (untold, more) = self.incoming.beside(looking).await??;
                         for span in untold {
                             self.tell(&span.turn_id, span.first - 1, span.last).await?;
@@ -205,10 +205,10 @@ impl Reader {
     }
 
     /// Tells what a turn has behind `seq` and up to `last`; gives how far it was told.
-    async fn tell(&mut self, turn: &TurnId, mut seq: i64, last: i64) -> Result<i64, End> {
+    async fn tell(&mut self, turn: &TurnId, mut seq: i64, last: i64) -> Result<i64, StreamEnd> {
         while seq < last {
             // Nothing of the ledger is held while a page is sent.
-            let looking = async { Ok::<_, End>(look(&self.gateway).await?.0.events(turn, seq, PAGE.min(last - seq)).await?) };
+            let looking = async { Ok::<_, StreamEnd>(look(&self.gateway).await?.0.events(turn, seq, PAGE.min(last - seq)).await?) };
             let page = self.incoming.beside(looking).await??;
             if page.is_empty() {
                 break;
@@ -222,7 +222,7 @@ impl Reader {
     }
 
     /// Until something was written, or it is time to look anyway: for what other processes write.
-    async fn wait(&mut self) -> Result<(), End> {
+    async fn wait(&mut self) -> Result<(), StreamEnd> {
         let Self {
             gateway,
             outgoing,
@@ -239,11 +239,11 @@ impl Reader {
             tokio::select! {
                 // In this order: who has answered in time was in time, although we come to it late.
                 biased;
-                () = gateway.draining() => return Err(End::Stopping),
+                () = gateway.draining() => return Err(StreamEnd::Stopping),
                 end = incoming.listen() => return Err(end),
                 _ = ping.tick() => {
                     if !std::mem::take(&mut incoming.is_alive) {
-                        return Err(End::Slow);
+                        return Err(StreamEnd::Slow);
                     }
                     send(gateway, outgoing, incoming, Message::Ping(bytes::Bytes::new())).await?;
                 }
@@ -252,17 +252,17 @@ impl Reader {
         }
     }
 
-    async fn send(&mut self, message: Message) -> Result<(), End> {
+    async fn send(&mut self, message: Message) -> Result<(), StreamEnd> {
         send(&self.gateway, &mut self.outgoing, &mut self.incoming, message).await
     }
 }
 
 /// A look at the ledger, when it is this reader's turn.
-async fn look(gateway: &Gateway) -> Result<(Read, SemaphorePermit<'_>), End> {
+async fn look(gateway: &Gateway) -> Result<(Read, SemaphorePermit<'_>), StreamEnd> {
     if gateway.is_draining() {
-        return Err(End::Stopping);
+        return Err(StreamEnd::Stopping);
     }
-    let permit = gateway.sockets().looks.acquire().await.map_err(|_| End::Stopping)?;
+    let permit = gateway.sockets().looks.acquire().await.map_err(|_| StreamEnd::Stopping)?;
     Ok((gateway.ledger.read().await?, permit))
 }
 
@@ -272,11 +272,11 @@ async fn send(
     outgoing: &mut SplitSink<WebSocket, Message>,
     incoming: &mut Incoming,
     message: Message,
-) -> Result<(), End> {
+) -> Result<(), StreamEnd> {
     let sending = timeout(gateway.timings.socket_timeout, outgoing.send(message));
     match incoming.beside(sending).await? {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(End::Gone),
-        Err(_) => Err(End::Slow),
+        Ok(Err(_)) => Err(StreamEnd::Gone),
+        Err(_) => Err(StreamEnd::Slow),
     }
 }

@@ -92,21 +92,21 @@ async fn half_requests_keep_nobody_out() {
 /// interface: the rest of an earlier request's body, which may be read after its answer, makes no whole request of the next one.
 #[test]
 fn a_late_body_completes_no_other_request() {
-    let connection = Connection {
+    let connection = HttpConnection {
         state: Mutex::new(State {
-            phase: Phase::Idle,
+            phase: ConnectionPhase::Idle,
             since: Instant::now(),
             requests: 0,
         }),
         close: Notify::new(),
     };
     let first = connection.begin(false);
-    connection.enter(Phase::Idle);
+    connection.enter(ConnectionPhase::Idle);
     let second = connection.begin(false);
     connection.complete(first);
-    assert_eq!(connection.state().phase, Phase::Body);
+    assert_eq!(connection.state().phase, ConnectionPhase::Body);
     connection.complete(second);
-    assert_eq!(connection.state().phase, Phase::Busy);
+    assert_eq!(connection.state().phase, ConnectionPhase::Busy);
 }
 
 /// interface: a connection whose request is in progress is closed for nobody; when all are, the new one is refused.

@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use countersign_agent::domain::{ActionId, ChannelKind, Decision, DecisionKind, GateId, GateKind, Notice, TurnId};
 use serde_json::Value;
 
-use super::form::Form;
+use super::form::BrowserForm;
 use super::locale::PageLocale;
 use super::outcome::{done, not_entitled, not_entitled_to_call, refused, wants_json};
 use super::page::whole_page;
@@ -29,7 +29,7 @@ pub(super) async fn say(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let form = Form::read(&gateway, &headers, body).await?;
+    let form = BrowserForm::read(&gateway, &headers, body).await?;
     let scene = scene(&gateway, language, &form)?;
     let text = form.get("text").trim();
     if !text.is_empty() {
@@ -47,7 +47,7 @@ pub(super) async fn decide(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let form = Form::read(&gateway, &headers, body).await?;
+    let form = BrowserForm::read(&gateway, &headers, body).await?;
     let mut scene = scene(&gateway, language, &form)?;
     let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
     check_text("feedback", feedback)?;
@@ -99,14 +99,14 @@ pub(super) async fn decide(
     }
 }
 
-fn scene(gateway: &Gateway, language: PageLocale, form: &Form) -> Result<Scene, ApiError> {
+fn scene(gateway: &Gateway, language: PageLocale, form: &BrowserForm) -> Result<Scene, ApiError> {
     let mut scene = Scene::new(gateway, language, Some(form.get("chat")), Some(form.get("as")))?;
     scene.record = Some(form.get("record")).filter(|turn| !turn.is_empty()).map(str::to_owned);
     Ok(scene)
 }
 
 /// The arguments as they were typed, as JSON. `None` means that the call runs as it is.
-async fn edited(scene: &Scene, form: &Form, id: &ActionId) -> Result<Option<String>, ApiError> {
+async fn edited(scene: &Scene, form: &BrowserForm, id: &ActionId) -> Result<Option<String>, ApiError> {
     let (json, fields) = (form.get("arguments"), form.behind("argument:"));
     if !json.trim().is_empty() || fields.is_empty() {
         return Ok(Some(json.to_owned()).filter(|text| !text.trim().is_empty()));

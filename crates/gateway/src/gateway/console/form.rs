@@ -11,9 +11,9 @@ use crate::gateway::state::Gateway;
 const MOST_FIELDS: usize = 1000;
 
 /// A form as browsers send it, each name at most once.
-pub(super) struct Form(Vec<(String, String)>);
+pub(super) struct BrowserForm(Vec<(String, String)>);
 
-impl Form {
+impl BrowserForm {
     pub(super) async fn read(gateway: &Gateway, headers: &HeaderMap, body: Body) -> Result<Self, ApiError> {
         let kind = headers
             .get(header::CONTENT_TYPE)

@@ -7,7 +7,7 @@ use axum::response::{Html, IntoResponse, Response};
 use countersign_agent::domain::StandingGrant;
 use serde_json::{Value, json};
 
-use super::form::Form;
+use super::form::BrowserForm;
 use super::locale::PageLocale;
 use super::people::person;
 use super::redirect::see;
@@ -53,7 +53,7 @@ pub(super) async fn show(State(gateway): State<Gateway>, language: PageLocale) -
 
 /// `POST /console/grants`: takes the named one back.
 pub(super) async fn revoke(State(gateway): State<Gateway>, headers: HeaderMap, body: Body) -> Result<Response, ApiError> {
-    let form = Form::read(&gateway, &headers, body).await?;
+    let form = BrowserForm::read(&gateway, &headers, body).await?;
     let id = form.get("grant");
     gateway.conversations.revoke_standing_grant(id, &principal(&gateway)).await?;
     Ok(see("/console/grants", StatusCode::SEE_OTHER))

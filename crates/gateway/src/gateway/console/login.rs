@@ -17,7 +17,7 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 use super::assets::Assets;
-use super::form::Form;
+use super::form::BrowserForm;
 use super::locale::PageLocale;
 use super::redirect::{HOME, local, see};
 use super::scene::merge;
@@ -108,7 +108,7 @@ pub(super) async fn enter(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let form = Form::read(&gateway, &headers, body).await?;
+    let form = BrowserForm::read(&gateway, &headers, body).await?;
     let Some(token) = &gateway.console_token else {
         return Ok(see("/console/", StatusCode::SEE_OTHER));
     };

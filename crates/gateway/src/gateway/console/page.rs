@@ -40,7 +40,7 @@ pub(super) struct Toast {
 }
 
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct PagePart {
     pub(super) name: &'static str,
     pub(super) html: String,
     /// Eight hex digits over the HTML.
@@ -60,15 +60,15 @@ async fn values(scene: &Scene) -> Result<Value, ApiError> {
     Ok(values)
 }
 
-pub(super) async fn parts(scene: &Scene) -> Result<Vec<Part>, ApiError> {
+pub(super) async fn parts(scene: &Scene) -> Result<Vec<PagePart>, ApiError> {
     Ok(render(scene, &values(scene).await?))
 }
 
-fn render(scene: &Scene, values: &Value) -> Vec<Part> {
+fn render(scene: &Scene, values: &Value) -> Vec<PagePart> {
     let part = |(name, template)| {
         let html = scene.gateway.templates.page(template, values);
         let digest = hex::encode(&Sha256::digest(html.as_bytes())[..4]);
-        Part { name, html, digest }
+        PagePart { name, html, digest }
     };
     PARTS.into_iter().map(part).collect()
 }
@@ -147,7 +147,7 @@ pub(super) async fn whole_page(scene: &Scene, toast: Option<Toast>) -> Result<Ht
 }
 
 /// The digests of all parts, for `?have=`.
-pub(super) fn have(parts: &[Part]) -> String {
+pub(super) fn have(parts: &[PagePart]) -> String {
     parts.iter().map(|part| part.digest.as_str()).collect::<Vec<_>>().join(".")
 }
 

@@ -10,7 +10,7 @@ use countersign_agent::domain::{LetThrough, Millis, RecordedCall, Replay, Replay
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::form::Form;
+use super::form::BrowserForm;
 use super::locale::PageLocale;
 use super::scene::{head, merge};
 use crate::config::parse_rules;
@@ -40,7 +40,7 @@ pub(super) async fn test(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let form = Form::read(&gateway, &headers, body).await?;
+    let form = BrowserForm::read(&gateway, &headers, body).await?;
     let text = form.get("rules");
     let rules = match parse_rules(NAME, text) {
         Ok(rules) => rules,

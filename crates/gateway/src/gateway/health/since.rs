@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 /// Since when each part is as it is: the first look that saw it so.
 #[derive(Debug, Default)]
-pub(in crate::gateway) struct Since(Mutex<BTreeMap<String, (&'static str, Millis)>>);
+pub(in crate::gateway) struct StatusSince(Mutex<BTreeMap<String, (&'static str, Millis)>>);
 
-impl Since {
+impl StatusSince {
     pub(super) fn part(&self, name: &str, status: &'static str, message: Option<String>, now: Millis) -> Value {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = known.entry(name.to_owned()).or_insert((status, now));

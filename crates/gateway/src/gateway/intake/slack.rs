@@ -28,12 +28,15 @@ pub(in crate::gateway) async fn slack(gateway: &Gateway, received: Received) -> 
         Received::Event(inbound) => Ok((accept(gateway, &inbound).await?, None)),
         Received::EmptyCommand { chat } => {
             let text = notice_text(&gateway.templates, locale(&chat), &Notice::Greeting {});
-            Ok((Outcome::Ignored, Some(told(&text))))
+            Ok((Outcome::Ignored, Some(ephemeral_reply(&text))))
         }
         Received::Command(inbound) => {
             let locale = locale(&inbound.conversation.chat);
             let outcome = accept(gateway, &inbound).await?;
-            Ok((outcome, Some(told(&gateway.templates.say(locale, "note.command_taken", json!({}))))))
+            Ok((
+                outcome,
+                Some(ephemeral_reply(&gateway.templates.say(locale, "note.command_taken", json!({})))),
+            ))
         }
         Received::Opened { place, user } => {
             if gateway.conversations.serves(&place, &user) {
@@ -84,7 +87,7 @@ fn prompts(gateway: &Gateway, locale: Locale) -> Vec<(String, String)> {
 }
 
 /// An answer to a command, for the one who typed it.
-fn told(text: &str) -> Value {
+fn ephemeral_reply(text: &str) -> Value {
     json!({ "response_type": "ephemeral", "text": text })
 }
 

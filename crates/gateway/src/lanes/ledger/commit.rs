@@ -213,7 +213,7 @@ pub(super) async fn is_overtaken(tx: &mut Tx, row: &TurnRow, entry: &StepRecord<
 }
 
 /// No row of a turn that is over claims to be under way, or about to be; neither does its card.
-async fn settle_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState) -> Result<(), StoreError> {
+async fn end_rows(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState) -> Result<(), StoreError> {
     let mut gates = Vec::new();
     for action in tx.actions_of_turn(&row.id).await? {
         let status = status_at_end(&action, before);
@@ -247,7 +247,7 @@ async fn finish(tx: &mut Tx, lease: &Lease, row: &TurnRow, before: &TurnState, t
         let actor = Actor::system(now);
         tx.close_gate(&gate, &actor.decision(kind, None), &actor).await?;
     }
-    settle_rows(tx, lease, row, before).await?;
+    end_rows(tx, lease, row, before).await?;
     end_review(tx, turn).await?;
     let mark = if state.status == TurnStatus::Completed {
         ReactionMark::Done

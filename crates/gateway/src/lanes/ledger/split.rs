@@ -86,7 +86,7 @@ fn outdented(text: &str, indent: usize) -> String {
 /// The best cut that leaves at most [`LIMIT`] before it.
 fn best_place(text: &str) -> BreakPoint {
     let mut found: Option<BreakPoint> = None;
-    let mut reader = Reader::default();
+    let mut reader = LineReader::default();
     let mut fence = None;
     let (mut at, mut size) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -116,11 +116,11 @@ fn best_place(text: &str) -> BreakPoint {
 
 /// Goes through the lines of a text and knows what is open.
 #[derive(Debug, Default)]
-struct Reader {
+struct LineReader {
     fence: Option<Fence>,
     /// Head and rule of the table that the last line belongs to.
     table: Option<String>,
-    last: Kind,
+    last: TextLineKind,
     last_line: String,
 }
 
@@ -132,7 +132,7 @@ struct Fence {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum TextLineKind {
     #[default]
     Blank,
     Heading,
@@ -140,14 +140,14 @@ enum Kind {
     Words,
 }
 
-impl Reader {
+impl LineReader {
     /// A cut right before `line`; none where a heading would lose what it is over.
     fn before(&self, line: &str) -> Option<BreakPoint> {
         if let Some(fence) = &self.fence {
             let ends = opens(line).is_some_and(|open| closes(fence, &open));
             let close = format!("\n{}{}", fence.prefix, fence.marks);
             let reopen = format!("{}{}{}\n", fence.prefix, fence.marks, fence.language);
-            let rank = if self.last == Kind::Blank { 2 } else { 1 };
+            let rank = if self.last == TextLineKind::Blank { 2 } else { 1 };
             let empty = opens(&self.last_line).is_some();
             return (!ends && !empty).then(|| BreakPoint {
                 rank,
@@ -168,12 +168,12 @@ impl Reader {
         let indent = indent_of(line);
         let kind = kind(line);
         let rank = match (self.last, kind) {
-            (_, Kind::Blank) | (Kind::Heading, _) => return None,
-            (_, Kind::Heading) => 6,
-            (Kind::Blank, _) if indent < 2 => 5,
-            (_, Kind::Item) if indent < 2 => 4,
-            (Kind::Blank, _) | (_, Kind::Item) => 3,
-            (Kind::Item | Kind::Words, Kind::Words) => 2,
+            (_, TextLineKind::Blank) | (TextLineKind::Heading, _) => return None,
+            (_, TextLineKind::Heading) => 6,
+            (TextLineKind::Blank, _) if indent < 2 => 5,
+            (_, TextLineKind::Item) if indent < 2 => 4,
+            (TextLineKind::Blank, _) | (_, TextLineKind::Item) => 3,
+            (TextLineKind::Item | TextLineKind::Words, TextLineKind::Words) => 2,
         };
         Some(BreakPoint {
             rank,
@@ -193,7 +193,7 @@ impl Reader {
         self.read_table(line);
         // A blank line under a heading still belongs to it.
         self.last = match kind(line) {
-            Kind::Blank if self.last == Kind::Heading => Kind::Heading,
+            TextLineKind::Blank if self.last == TextLineKind::Heading => TextLineKind::Heading,
             kind => kind,
         };
         self.last_line = line.to_owned();
@@ -216,16 +216,16 @@ fn indent_of(line: &str) -> usize {
     line.len() - line.trim_start_matches(' ').len()
 }
 
-fn kind(line: &str) -> Kind {
+fn kind(line: &str) -> TextLineKind {
     let words = line.trim_start_matches([' ', '>']);
     if words.trim().is_empty() {
-        Kind::Blank
+        TextLineKind::Blank
     } else if words.starts_with('#') {
-        Kind::Heading
+        TextLineKind::Heading
     } else if without_marker(words) != words {
-        Kind::Item
+        TextLineKind::Item
     } else {
-        Kind::Words
+        TextLineKind::Words
     }
 }
 

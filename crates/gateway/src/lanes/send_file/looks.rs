@@ -43,7 +43,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// The preview of a call that would send `file`.
-pub(super) fn foresee(file: &TakenFile) -> String {
+pub(super) fn preview_text(file: &TakenFile) -> String {
     let kind = media_type(&file.bytes);
     let head = format!("{} · {} · {kind}", visible(&file.name), size(file.bytes.len() as u64));
     if kind != "text/plain" {
@@ -105,13 +105,16 @@ mod tests {
     /// it ends in.
     #[test]
     fn a_preview_shows_the_first_lines() {
-        assert_eq!(foresee(&file("a.csv", b"x,y\n1,2\n")), "a.csv · 8 bytes · text/plain\n\nx,y\n1,2");
-        let long = foresee(&file("a.txt", "一行\n".repeat(40).as_bytes()));
+        assert_eq!(
+            preview_text(&file("a.csv", b"x,y\n1,2\n")),
+            "a.csv · 8 bytes · text/plain\n\nx,y\n1,2"
+        );
+        let long = preview_text(&file("a.txt", "一行\n".repeat(40).as_bytes()));
         assert_eq!(long.matches("一行").count(), LINES);
         assert!(long.ends_with("\n[more follows]"), "{long}");
-        let endless = foresee(&file("a.txt", "字".repeat(5000).as_bytes()));
+        let endless = preview_text(&file("a.txt", "字".repeat(5000).as_bytes()));
         assert!(endless.len() < HEAD + 100 && endless.ends_with("字\n[more follows]"));
-        let binary = foresee(&file("report\u{202e}fdp.exe", b"MZ\0\0"));
+        let binary = preview_text(&file("report\u{202e}fdp.exe", b"MZ\0\0"));
         assert_eq!(
             binary,
             "report\u{fffd}fdp.exe · 4 bytes · application/octet-stream\n(no text that could be shown)"

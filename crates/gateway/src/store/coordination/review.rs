@@ -30,7 +30,7 @@ return redis.call('DEL', KEYS[1])
 
 /// A change of what is kept of a lane's review.
 #[derive(Debug)]
-pub(in crate::store) enum Change {
+pub(in crate::store) enum ReviewChange {
     /// It was opened.
     Put {
         lane: LaneId,
@@ -48,7 +48,7 @@ pub(in crate::store) enum Change {
     Remove { lane: LaneId, review: GateId },
 }
 
-impl Change {
+impl ReviewChange {
     /// `gate` was opened.
     pub(in crate::store) fn put(gate: &Gate, now: Millis) -> Result<Self, StoreError> {
         let (goal, plan) = match &gate.card {

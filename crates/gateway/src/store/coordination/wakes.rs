@@ -11,7 +11,7 @@ use redis::aio::PubSub;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::wire::{BACKGROUND, Trouble, Wire};
+use super::wire::{BACKGROUND, RedisTrouble, RedisWire};
 
 /// After a message our workers wait so long for more, and then look once: the process that sent it is already at work.
 const GATHER: Duration = Duration::from_millis(15);
@@ -61,7 +61,7 @@ impl Ready {
 /// What this process tells the others, and what it hears from them.
 #[derive(Debug)]
 pub(in crate::store) struct Wakes {
-    wire: Arc<Wire>,
+    wire: Arc<RedisWire>,
     channel: String,
     /// This process's name on the channel, so that it ignores its own messages.
     origin: String,
@@ -69,11 +69,11 @@ pub(in crate::store) struct Wakes {
     /// Notified when there is something to publish.
     pub(super) publishing: Notify,
     /// May we subscribe? `None` before the first try has ended.
-    may_hear: Mutex<Option<Result<(), Trouble>>>,
+    may_hear: Mutex<Option<Result<(), RedisTrouble>>>,
 }
 
 impl Wakes {
-    pub(super) fn new(wire: Arc<Wire>, prefix: &str) -> Self {
+    pub(super) fn new(wire: Arc<RedisWire>, prefix: &str) -> Self {
         Self {
             wire,
             channel: format!("{prefix}:wake"),
@@ -97,7 +97,7 @@ impl Wakes {
     }
 
     /// Publishes an empty wake-up: a process that hears none knows that it is cut off. Tells also when we may not publish or not subscribe.
-    pub(super) async fn beat(&self) -> Result<(), Trouble> {
+    pub(super) async fn beat(&self) -> Result<(), RedisTrouble> {
         let told = self.tell(0).await;
         let may_hear = self.may_hear.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // One missing right bars both as a rule, and is told once: what we cannot hear counts.
@@ -105,27 +105,27 @@ impl Wakes {
     }
 
     /// Publishes and subscribes once.
-    pub(super) async fn try_both(&self) -> Result<(), Trouble> {
+    pub(super) async fn try_both(&self) -> Result<(), RedisTrouble> {
         self.hear().await?;
         self.tell(0).await
     }
 
-    async fn tell(&self, bits: u8) -> Result<(), Trouble> {
+    async fn tell(&self, bits: u8) -> Result<(), RedisTrouble> {
         let mut command = redis::cmd("PUBLISH");
         command.arg(&self.channel).arg(format!("{} {bits}", self.origin));
         let told = self.wire.ask("publish", &[command], BACKGROUND).await;
         told.map(drop).map_err(|trouble| self.named("publish to", trouble))
     }
 
-    async fn hear(&self) -> Result<PubSub, Trouble> {
+    async fn hear(&self) -> Result<PubSub, RedisTrouble> {
         let heard = self.wire.listen(&self.channel).await;
         heard.map_err(|trouble| self.named("subscribe to", trouble))
     }
 
     /// A refusal for want of a right, with what it is about.
-    fn named(&self, act: &str, trouble: Trouble) -> Trouble {
+    fn named(&self, act: &str, trouble: RedisTrouble) -> RedisTrouble {
         match trouble {
-            Trouble::Refused(why) if why.starts_with("NOPERM") => Trouble::Barred(format!("{act} {}: {why}", self.channel)),
+            RedisTrouble::Refused(why) if why.starts_with("NOPERM") => RedisTrouble::Barred(format!("{act} {}: {why}", self.channel)),
             other => other,
         }
     }
@@ -143,7 +143,7 @@ impl Wakes {
         loop {
             let heard = self.hear().await;
             // Only a missing right: whether there is a connection is asked elsewhere.
-            let barred = heard.as_ref().err().filter(|trouble| matches!(trouble, Trouble::Barred(_)));
+            let barred = heard.as_ref().err().filter(|trouble| matches!(trouble, RedisTrouble::Barred(_)));
             pause = if barred.is_some() { (pause * 2).min(AGAIN_AT_MOST) } else { AGAIN };
             *self.may_hear.lock().unwrap_or_else(PoisonError::into_inner) = Some(barred.cloned().map_or(Ok(()), Err));
             match heard {

@@ -29,7 +29,7 @@ const NODE: &str = "it is one node of a Cluster, whose address begins with redis
 
 /// Why Redis did not do it. No text holds a password.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum RedisTrouble {
     /// There is no connection now.
     #[error("there is no connection")]
     Down,
@@ -47,7 +47,7 @@ pub(super) enum Trouble {
     Broken(String),
 }
 
-impl From<RedisError> for Trouble {
+impl From<RedisError> for RedisTrouble {
     fn from(error: RedisError) -> Self {
         // The code of a server's error and its text: `OOM command not allowed …`, `WRONGPASS …`, `READONLY …`.
         match (error.code(), error.detail()) {
@@ -61,26 +61,26 @@ impl From<RedisError> for Trouble {
 
 /// One connection that many share.
 #[derive(Clone)]
-enum Socket {
+enum RedisConnection {
     Single(MultiplexedConnection),
     Cluster(ClusterConnection),
 }
 
 /// The connection and how to make it again.
-pub(super) struct Wire {
+pub(super) struct RedisWire {
     address: RedisAddress,
-    socket: Mutex<(u64, Option<Socket>)>,
+    socket: Mutex<(u64, Option<RedisConnection>)>,
     /// Notified when the connection is dropped.
     pub(super) cut: Arc<Notify>,
 }
 
-impl std::fmt::Debug for Wire {
+impl std::fmt::Debug for RedisWire {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Wire").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl Wire {
+impl RedisWire {
     pub(super) fn new(address: RedisAddress) -> Self {
         Self {
             address,
@@ -98,8 +98,8 @@ impl Wire {
     }
 
     /// Makes the connection, 2 s at most.
-    pub(super) async fn connect(&self) -> Result<(), Trouble> {
-        let made = tokio::time::timeout(CONNECT, self.made()).await.unwrap_or(Err(Trouble::Slow));
+    pub(super) async fn connect(&self) -> Result<(), RedisTrouble> {
+        let made = tokio::time::timeout(CONNECT, self.made()).await.unwrap_or(Err(RedisTrouble::Slow));
         match made {
             Ok(socket) => {
                 let mut place = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,20 +114,20 @@ impl Wire {
     }
 
     /// Sends these together and gives their answers, within `limit`. A connection that breaks or does not answer is cut.
-    pub(super) async fn ask(&self, what: &'static str, commands: &[Cmd], limit: Duration) -> Result<Vec<Value>, Trouble> {
+    pub(super) async fn ask(&self, what: &'static str, commands: &[Cmd], limit: Duration) -> Result<Vec<Value>, RedisTrouble> {
         let (number, socket) = self.current();
         let answer = match socket {
-            None => Err(Trouble::Down),
+            None => Err(RedisTrouble::Down),
             Some(socket) => match tokio::time::timeout(limit, send(socket, commands)).await {
-                Ok(answer) => answer.map_err(Trouble::from),
-                Err(_) => Err(Trouble::Slow),
+                Ok(answer) => answer.map_err(RedisTrouble::from),
+                Err(_) => Err(RedisTrouble::Slow),
             },
         };
         if let Err(trouble) = &answer {
             counter!("countersign_redis_errors_total", "operation" => what).increment(1);
             // A server that became a replica refuses writes until somebody asks anew who the master is.
-            let demoted = matches!(trouble, Trouble::Refused(text) if text.starts_with("READONLY") || text.starts_with("MASTERDOWN"));
-            if demoted || matches!(trouble, Trouble::Slow | Trouble::Broken(_)) {
+            let demoted = matches!(trouble, RedisTrouble::Refused(text) if text.starts_with("READONLY") || text.starts_with("MASTERDOWN"));
+            if demoted || matches!(trouble, RedisTrouble::Slow | RedisTrouble::Broken(_)) {
                 self.drop_socket(number);
             }
         }
@@ -135,7 +135,7 @@ impl Wire {
     }
 
     /// A connection of its own that hears what is published on `channel`.
-    pub(super) async fn listen(&self, channel: &str) -> Result<PubSub, Trouble> {
+    pub(super) async fn listen(&self, channel: &str) -> Result<PubSub, RedisTrouble> {
         let listening = async {
             let mut subscription = match &self.address.kind {
                 RedisKind::Single { .. } | RedisKind::Sentinel { .. } => self.client().await?.get_async_pubsub().await?,
@@ -146,19 +146,19 @@ impl Wire {
             Ok::<_, RedisError>(subscription)
         };
         match tokio::time::timeout(CONNECT, listening).await {
-            Ok(subscription) => subscription.map_err(Trouble::from),
-            Err(_) => Err(Trouble::Slow),
+            Ok(subscription) => subscription.map_err(RedisTrouble::from),
+            Err(_) => Err(RedisTrouble::Slow),
         }
     }
 
     /// Is a node of a Cluster behind an address that is no Cluster's? It keeps a part of the keys, so that some writes go well. Servers before
     /// Redis 6 do not say.
-    pub(super) async fn refuse_node(&self) -> Result<(), Trouble> {
+    pub(super) async fn refuse_node(&self) -> Result<(), RedisTrouble> {
         if self.is_cluster() {
             return Ok(());
         }
         match self.ask("hello", &[redis::cmd("HELLO")], BACKGROUND).await.as_deref() {
-            Ok([Value::Array(words)]) if mode_of(words) == Some(b"cluster".as_slice()) => Err(Trouble::Refused(NODE.to_owned())),
+            Ok([Value::Array(words)]) if mode_of(words) == Some(b"cluster".as_slice()) => Err(RedisTrouble::Refused(NODE.to_owned())),
             _ => Ok(()),
         }
     }
@@ -174,20 +174,22 @@ impl Wire {
         Err(last)
     }
 
-    async fn made(&self) -> Result<Socket, Trouble> {
+    async fn made(&self) -> Result<RedisConnection, RedisTrouble> {
         if self.is_cluster() {
             let cluster = ClusterClientBuilder::new(self.nodes()?)
                 .connection_timeout(CONNECT)
                 .response_timeout(ANSWER)
                 .retries(1)
                 .build()?;
-            return Ok(Socket::Cluster(cluster.get_async_connection().await?));
+            return Ok(RedisConnection::Cluster(cluster.get_async_connection().await?));
         }
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(Some(ANSWER));
         let client = self.client().await?;
-        Ok(Socket::Single(client.get_multiplexed_async_connection_with_config(&config).await?))
+        Ok(RedisConnection::Single(
+            client.get_multiplexed_async_connection_with_config(&config).await?,
+        ))
     }
 
     /// The server itself, which Sentinels may have to be asked for.
@@ -241,7 +243,7 @@ impl Wire {
         }
     }
 
-    fn current(&self) -> (u64, Option<Socket>) {
+    fn current(&self) -> (u64, Option<RedisConnection>) {
         self.socket.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -262,9 +264,9 @@ fn mode_of(words: &[Value]) -> Option<&[u8]> {
     })
 }
 
-async fn send(socket: Socket, commands: &[Cmd]) -> Result<Vec<Value>, RedisError> {
+async fn send(socket: RedisConnection, commands: &[Cmd]) -> Result<Vec<Value>, RedisError> {
     match socket {
-        Socket::Single(mut connection) => {
+        RedisConnection::Single(mut connection) => {
             let mut together = Pipeline::with_capacity(commands.len());
             for command in commands {
                 together.add_command(command.clone());
@@ -274,7 +276,7 @@ async fn send(socket: Socket, commands: &[Cmd]) -> Result<Vec<Value>, RedisError
             answers.into_iter().collect()
         }
         // They may belong to different nodes.
-        Socket::Cluster(mut connection) => {
+        RedisConnection::Cluster(mut connection) => {
             let mut answers = Vec::with_capacity(commands.len());
             for command in commands {
                 answers.push(command.query_async(&mut connection).await?);

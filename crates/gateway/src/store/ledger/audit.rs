@@ -83,7 +83,7 @@ pub enum AuditCheck {
 }
 
 /// One row as it is hashed.
-pub(super) struct Link<'a> {
+pub(super) struct AuditLink<'a> {
     pub(super) seq: i64,
     pub(super) at: i64,
     pub(super) kind: &'a str,
@@ -94,7 +94,7 @@ pub(super) struct Link<'a> {
     pub(super) details: &'a str,
 }
 
-impl Link<'_> {
+impl AuditLink<'_> {
     /// SHA-256 over the hash before and every field with its length; an absent field is not an empty one.
     pub(super) fn hash(&self, previous: &[u8]) -> Vec<u8> {
         let mut hash = Sha256::new();

@@ -12,8 +12,8 @@ use super::audit::AuditEntry;
 use super::outbox::{NewOutbox, outbox_key};
 use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
-use super::wakeups::Ending;
-use crate::store::coordination::Change;
+use super::wakeups::ListenEnd;
+use crate::store::coordination::ReviewChange;
 use crate::store::keys;
 
 impl Read {
@@ -102,9 +102,9 @@ impl Tx {
         )
         .await?;
         self.drop_follow_ups(&gate.id).await?;
-        self.tell_redis(|_| Ok(Change::remove(gate)))?;
+        self.tell_redis(|_| Ok(ReviewChange::remove(gate)))?;
         self.wake_lane(&gate.lane_id).await?;
-        self.effects.endings.push(Ending::Gate {
+        self.effects.endings.push(ListenEnd::Gate {
             gate: gate.kind,
             kind: decision.kind,
             via: decision.via,

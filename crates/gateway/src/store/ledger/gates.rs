@@ -10,7 +10,7 @@ use super::lanes::Lease;
 use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
-use crate::store::coordination::Change;
+use crate::store::coordination::ReviewChange;
 use crate::store::keys;
 
 /// A gate with its votes and decision.
@@ -276,11 +276,11 @@ impl Tx {
             message: gate.request_message.clone(),
         })?, gate.request_message.as_deref().map(|id| keys::message_ref(place, id)), &gate.digest, gate.plan_version, encode(&gate.card)?, gate.quorum, gate.ttl_ms, gate.opened_at, gate.delivered_at, gate.card_at, gate.card_message.as_deref().map(keys::without_nul), gate.card_message.as_deref().map(|id| keys::message_ref(place, id)), gate.expires_at, gate.replaces.as_ref(), gate.follow_up.escalated_at, encode(&gate.follow_up.escalated_to)?]).await?;
         self.mark_unsealed(&gate.id);
-        self.tell_redis(|now| Change::put(gate, now))
+        self.tell_redis(|now| ReviewChange::put(gate, now))
     }
 
     /// Has Redis told after the commit, if there is one.
-    pub(super) fn tell_redis(&mut self, change: impl FnOnce(Millis) -> Result<Change>) -> Result<()> {
+    pub(super) fn tell_redis(&mut self, change: impl FnOnce(Millis) -> Result<ReviewChange>) -> Result<()> {
         if self.inner.wakeups.redis.is_some() {
             let change = change(self.now())?;
             self.effects.reviews.push(change);
@@ -347,7 +347,7 @@ impl Tx {
             args![expires_at, id.as_str()],
         )
         .await?;
-        self.tell_redis(|now| Ok(Change::touch(&gate, Millis(expires_at), now)))?;
+        self.tell_redis(|now| Ok(ReviewChange::touch(&gate, Millis(expires_at), now)))?;
         // The lane sleeps until the old expiry: let it reckon anew.
         self.wake_lane(&gate.lane_id).await
     }

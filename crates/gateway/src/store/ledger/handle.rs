@@ -13,7 +13,7 @@ use super::simulation::SimulatedOrder;
 use super::transaction::{Read, Tx};
 use super::{Result, postgres};
 use crate::store::StoreError;
-use crate::store::coordination::{RedisTasks, Standing};
+use crate::store::coordination::{CoordinationHealth, RedisTasks};
 
 /// A look at the database for `/readyz`.
 const PING: Duration = Duration::from_secs(1);
@@ -167,10 +167,10 @@ impl Ledger {
 
     /// How the look-up of pending reviews and the wake-ups between processes stand.
     #[must_use]
-    pub fn coordination(&self) -> Standing {
+    pub fn coordination(&self) -> CoordinationHealth {
         match &self.inner.wakeups.redis {
             Some(redis) => redis.standing(),
-            None => Standing {
+            None => CoordinationHealth {
                 degraded: false,
                 message: "embedded".to_owned(),
             },

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use countersign_agent::domain::{ActionId, GateId, TurnId};
 
 use super::Result;
-use super::audit::{AuditCheck, AuditEntry, AuditHead, Link};
+use super::audit::{AuditCheck, AuditEntry, AuditHead, AuditLink};
 use super::seal::Seal;
 use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
@@ -94,7 +94,7 @@ impl Tx {
     async fn append(&mut self, seq: i64, previous: Vec<u8>, entry: &AuditEntry) -> Result<Vec<u8>> {
         let principal = entry.principal.as_deref().map(keys::without_nul);
         let details = encode(&entry.details)?;
-        let link = Link {
+        let link = AuditLink {
             seq,
             at: self.now().0,
             kind: entry.kind,
@@ -131,7 +131,7 @@ fn follows(row: &Row, seq: i64, previous: &[u8]) -> Result<Option<Vec<u8>>> {
     let (kind, details) = (row.text("kind")?, row.text("details")?);
     let (turn, gate) = (row.get::<Option<String>>("turn_id")?, row.get::<Option<String>>("gate_id")?);
     let (action, principal) = (row.get::<Option<String>>("action_id")?, row.get::<Option<String>>("principal")?);
-    let link = Link {
+    let link = AuditLink {
         seq: row.get("seq")?,
         at: row.get("at")?,
         kind: &kind,

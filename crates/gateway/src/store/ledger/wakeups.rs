@@ -8,7 +8,7 @@ use countersign_agent::domain::{ChannelKind, DecisionKind, FeedbackValue, GateKi
 use metrics::{counter, histogram};
 use tokio::sync::{Notify, watch};
 
-use crate::store::coordination::{Change, Ready, Redis};
+use crate::store::coordination::{Ready, Redis, ReviewChange};
 
 /// One signal for each kind of work. A wake-up without a waiter is kept for the next one, so that a worker
 /// that looks, finds nothing and then waits misses nothing.
@@ -30,14 +30,14 @@ pub(super) struct Effects {
     pub(super) lanes: bool,
     pub(super) outbox: bool,
     pub(super) events: bool,
-    pub(super) endings: Vec<Ending>,
+    pub(super) endings: Vec<ListenEnd>,
     /// What Redis shall know of pending reviews.
-    pub(super) reviews: Vec<Change>,
+    pub(super) reviews: Vec<ReviewChange>,
 }
 
 /// Something that was settled, for the metrics.
 #[derive(Debug)]
-pub(super) enum Ending {
+pub(super) enum ListenEnd {
     Gate {
         gate: GateKind,
         kind: DecisionKind,
@@ -55,7 +55,7 @@ pub(super) enum Ending {
     },
 }
 
-impl Ending {
+impl ListenEnd {
     fn count(self) {
         match self {
             Self::Gate { gate, kind, via, waited } => {

@@ -31,7 +31,7 @@ impl LarkClient {
             let fields = vec![("file_type", kind_of(&file.name)), ("file_name", file.name.as_str())];
             ("files", fields, "file", "file_key")
         };
-        let form = Form::new(&fields, part, &file.bytes);
+        let form = UploadForm::new(&fields, part, &file.bytes);
         self.limiter.wait(rates(None), BatchSizes::MAX_WAIT).await?;
         let url = format!("{}/open-apis/im/v1/{path}", self.base_url);
         let request = || {
@@ -89,12 +89,12 @@ fn kind_of(name: &str) -> &'static str {
 
 /// A body of `multipart/form-data`. It may be sent twice.
 #[derive(Clone, Debug)]
-struct Form {
+struct UploadForm {
     content_type: String,
     body: Bytes,
 }
 
-impl Form {
+impl UploadForm {
     /// These fields, and `file` as the part `part`.
     fn new(fields: &[(&str, &str)], part: &str, file: &Bytes) -> Self {
         let boundary = Self::boundary(fields, file);
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_form_holds_name_and_bytes_as_they_are() {
         let name = "a\"b 汇总; name=x.csv";
-        let form = Form::new(
+        let form = UploadForm::new(
             &[("file_type", "stream"), ("file_name", name)],
             "file",
             &Bytes::from_static(b"\0\r\n--x"),

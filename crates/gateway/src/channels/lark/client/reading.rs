@@ -39,7 +39,7 @@ const MAX_REFUSAL: usize = 64 << 10;
 
 impl LarkClient {
     pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
-        let adding_until = Instant::now() + ChatLook::ADDING_TIME;
+        let adding_until = Instant::now() + ChatLook::NAMES_TIMEOUT;
         let items = self.list(look, adding_until).await?;
         let request = items
             .iter()

@@ -18,15 +18,15 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// The unfinished events of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Fragments(BTreeMap<String, Parts>);
+pub(super) struct Fragments(BTreeMap<String, MessageParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct MessageParts {
     slots: Vec<Option<Vec<u8>>>,
     last: Millis,
 }
 
-impl Parts {
+impl MessageParts {
     fn bytes(&self) -> usize {
         self.slots.iter().flatten().map(Vec::len).sum()
     }
@@ -50,8 +50,8 @@ impl Fragments {
         if !self.0.contains_key(id) && self.0.len() >= OPEN {
             return Err("too many unfinished events");
         }
-        let held: usize = self.0.values().map(Parts::bytes).sum();
-        let parts = self.0.entry(id.to_owned()).or_insert_with(|| Parts {
+        let held: usize = self.0.values().map(MessageParts::bytes).sum();
+        let parts = self.0.entry(id.to_owned()).or_insert_with(|| MessageParts {
             slots: vec![None; of],
             last: now,
         });

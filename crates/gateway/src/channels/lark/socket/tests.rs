@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 
 use super::*;
-use crate::channels::{LarkReceived, Refusal};
+use crate::channels::{EventRefusal, LarkReceived};
 
 const NOW: Millis = Millis(1_700_000_000_000);
 
@@ -114,8 +114,8 @@ fn parts_are_one_event() {
 fn an_event_of_another_app_is_refused() {
     let headers = [("type", "event"), ("message_id", "m1")];
     for (body, refusal) in [
-        (recalled("other"), Refusal::Unauthorized("event of another app")),
-        (b"{}".to_vec(), Refusal::Bad("event missing")),
+        (recalled("other"), EventRefusal::Unauthorized("event of another app")),
+        (b"{}".to_vec(), EventRefusal::Bad("event missing")),
     ] {
         let SocketRead::Event(event) = protocol().read(frame(DATA, &headers, &body).write(), NOW) else {
             panic!("no event");
@@ -179,7 +179,7 @@ fn errors_have_their_class() {
         let mut headers = HeaderMap::new();
         headers.insert(name, code.parse().unwrap());
         let status = StatusCode::FORBIDDEN;
-        class(refused(&DialError::Refused { status, headers }))
+        class(dial_refused(&DialError::Refused { status, headers }))
     };
     for (code, expected) in [
         (403, "final"),
@@ -194,5 +194,5 @@ fn errors_have_their_class() {
         assert_eq!(upgrade("handshake-status", &code.to_string()), expected, "{code}");
     }
     assert_eq!(upgrade("handshake-autherrcode", "1000040350"), "too many");
-    assert_eq!(class(refused(&DialError::Unreachable("x"))), "again");
+    assert_eq!(class(dial_refused(&DialError::Unreachable("x"))), "again");
 }

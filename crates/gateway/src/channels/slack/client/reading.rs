@@ -20,7 +20,7 @@ const FILE_HOSTS: [&str; 2] = ["files.slack.com", "files.slack-gov.com"];
 
 impl SlackClient {
     pub(super) async fn read_messages(&self, look: &ChatLook<'_>) -> Result<ChatPage, DeliveryError> {
-        let adding_until = Instant::now() + ChatLook::ADDING_TIME;
+        let adding_until = Instant::now() + ChatLook::NAMES_TIMEOUT;
         let bot = if look.bot.is_empty() {
             self.own.get().map_or("", String::as_str)
         } else {

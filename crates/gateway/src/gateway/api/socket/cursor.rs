@@ -20,7 +20,7 @@ pub(in crate::gateway) struct SocketParams {
 }
 
 /// What a reader has still to be told.
-pub(super) enum Cursor {
+pub(super) enum EventCursor {
     /// Of one turn, behind this `seq`.
     Turn(TurnId, i64),
     /// Of all turns, or of a chat's.
@@ -28,12 +28,12 @@ pub(super) enum Cursor {
 }
 
 /// The cursor that is asked for, or what is wrong with the question.
-pub(super) async fn cursor(gateway: &Gateway, params: SocketParams) -> Result<Cursor, ApiError> {
+pub(super) async fn cursor(gateway: &Gateway, params: SocketParams) -> Result<EventCursor, ApiError> {
     let SocketParams { turn, chat, after } = params;
     let mut session = gateway.ledger.read().await?;
     let Some(turn) = turn else {
         let Some(after) = after else {
-            return Ok(Cursor::All(Tail::from_now(&mut session, chat).await?));
+            return Ok(EventCursor::All(Tail::from_now(&mut session, chat).await?));
         };
         let mut last = Vec::new();
         for id in after.split(',') {
@@ -42,7 +42,7 @@ pub(super) async fn cursor(gateway: &Gateway, params: SocketParams) -> Result<Cu
             }
             last.push(place(&mut session, id).await?);
         }
-        return Ok(Cursor::All(Tail::after(chat, &last)));
+        return Ok(EventCursor::All(Tail::after(chat, &last)));
     };
     let row = session.turn(&TurnId::new(turn)).await?;
     let row = row.filter(|row| chat.is_none_or(|chat| row.conversation.chat == chat));
@@ -61,7 +61,7 @@ pub(super) async fn cursor(gateway: &Gateway, params: SocketParams) -> Result<Cu
             }
         },
     };
-    Ok(Cursor::Turn(id, seq))
+    Ok(EventCursor::Turn(id, seq))
 }
 
 async fn place(session: &mut Read, id: &str) -> Result<EventPlace, ApiError> {
