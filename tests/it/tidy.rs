@@ -1,6 +1,7 @@
 //! Checks on the source tree itself: who may import whom, and how big a file may grow.
 
 mod cycles;
+mod names;
 mod one_build;
 mod platforms;
 

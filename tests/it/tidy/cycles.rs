@@ -229,7 +229,7 @@ fn use_tree(root: Module, text: &str) -> Vec<(Module, Option<String>)> {
 }
 
 /// The text of a file up to the tests at its end.
-fn without_tests(text: &str) -> &str {
+pub(super) fn without_tests(text: &str) -> &str {
     let is_module = |after: &str| after.lines().nth(1).is_some_and(|line| line.contains("mod ") && line.contains('{'));
     let tests = text.match_indices("#[cfg(test)]").find(|(at, _)| is_module(&text[*at..]));
     tests.map_or(text, |(at, _)| &text[..at])
