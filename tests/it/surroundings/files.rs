@@ -10,7 +10,6 @@ use super::{block, file, first_request, request};
 use crate::support::fake_model::say;
 use crate::support::people::reply;
 use crate::support::platform::{On, on_both};
-use crate::support::quiet::heard;
 use crate::support::world::{DIRECT, GROUP, To, World};
 
 on_both! {
