@@ -13,10 +13,9 @@ pub(super) use signal_watch::SignalWatch;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    ActionId, ActionStatus, Clock, CoverageKind, Decision, DecisionKind, Event, Failpoint, GateKind, Message, Millis, Policy, SessionMode,
-    SignalKind, StandingGrants, ToolResult, TurnReason,
+    ActionId, ActionStatus, Clock, CoverageKind, Decision, Event, Failpoint, GateKind, Message, Millis, Policy, SessionMode, SignalKind,
+    StandingGrants, ToolResult, TurnReason,
 };
 use countersign_agent::engine::{Engine, Journal, JournalError, OutsideInput, Sending, StepRecord, row_verdicts, unread_outcomes};
 use countersign_agent::model::BoxFuture;
@@ -80,15 +79,8 @@ impl LedgerJournal {
     async fn expire(&self, record: &GateRecord) -> Result<Decision, StoreError> {
         let gate = &record.gate;
         let mut tx = self.ledger.begin_in(&gate.conversation).await?;
-        let actor = Actor::system(self.clock.now());
-        let lapsed = actor.decision(DecisionKind::Expire, None);
-        let decision = match tx.close_gate(gate, &lapsed, &actor).await? {
-            Some(_) => lapsed,
-            None => {
-                let stored = tx.gate(&gate.id).await?.and_then(|record| record.decision);
-                stored.ok_or_else(|| StoreError::Corrupt(format!("gate {} is decided without a decision", gate.id)))?
-            }
-        };
+        let lapsed = tx.lapse_gate(gate, self.clock.now()).await?.decision;
+        let decision = lapsed.ok_or_else(|| StoreError::Corrupt(format!("gate {} is decided without a decision", gate.id)))?;
         tx.commit().await?;
         Ok(decision)
     }

@@ -3,12 +3,13 @@
 
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, AskedAgain, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Outbound, OutboxOp, Vote,
+    Action, ActionId, AskedAgain, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Outbound, OutboxOp, Vote,
 };
 use serde_json::{Value, json};
 
 use super::Result;
 use super::audit::AuditEntry;
+use super::gates::GateRecord;
 use super::outbox::{NewOutbox, outbox_key};
 use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
@@ -124,6 +125,13 @@ impl Tx {
             .await?;
         self.mark_unsealed(gate);
         Ok(first > 0)
+    }
+
+    /// Closes `gate`, whose time is over, and gives it as it is then. The stored decision counts, even if somebody was faster.
+    pub(crate) async fn lapse_gate(&mut self, gate: &Gate, now: Millis) -> Result<GateRecord> {
+        let actor = Actor::system(now);
+        self.close_gate(gate, &actor.decision(DecisionKind::Expire, None), &actor).await?;
+        self.gate_now(&gate.id).await
     }
 
     /// Gives `gate` the decision of `actor`; what comes back are its rows as they stand then. `None`: somebody was first.

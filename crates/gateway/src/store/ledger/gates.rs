@@ -10,6 +10,7 @@ use super::lanes::Lease;
 use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
+use crate::store::StoreError;
 use crate::store::coordination::ReviewChange;
 use crate::store::keys;
 
@@ -67,6 +68,15 @@ impl Read {
             Some(row) => Ok(Some(self.with_votes(read(&row)?).await?)),
             None => Ok(None),
         }
+    }
+
+    /// A gate that was read before, as it stands now.
+    ///
+    /// # Errors
+    /// `Corrupt` when it is gone.
+    pub async fn gate_now(&mut self, id: &GateId) -> Result<GateRecord> {
+        let now = self.gate(id).await?;
+        now.ok_or_else(|| StoreError::Corrupt(format!("gate {id} is gone")))
     }
 
     /// The open gate of a lane.
