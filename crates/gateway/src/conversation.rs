@@ -6,6 +6,7 @@
 //! choice out. Buttons ([`Conversations::click`]) and the API are decided in the request that brings them, by the same code.
 
 mod again;
+mod answer;
 mod api;
 mod away;
 mod changes;
@@ -20,7 +21,6 @@ mod rights;
 mod route;
 mod say;
 mod context;
-mod feedback;
 mod groups;
 mod home;
 mod settle;
@@ -28,13 +28,16 @@ mod standing;
 mod stop;
 mod triage;
 mod try_again;
+mod verb;
 
+pub use answer::Answered;
 pub use api::{ApiDecision, DecideError};
 pub use groups::GroupDirectory;
 pub use home::{OwnTask, Waiting, WaitingGate};
-pub use notices::row_done;
 pub use phrases::Phrase;
-pub use try_again::is_open_to_retry;
+pub use settle::GateOutcome;
+pub use try_again::{Retry, is_open_to_retry};
+pub use verb::{Verb, words_of};
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -26,6 +26,7 @@ on_both! {
     a_requester_who_may_not_approve_is_not_asked,
     who_was_taken_off_the_list_may_not_decide_any_more,
     who_was_taken_off_the_list_gets_no_new_card,
+    a_copy_of_a_card_whose_chat_is_served_no_more_decides_nothing,
     a_forwarded_copy_decides_nothing,
     the_end_of_the_time_shows_on_all_copies,
     a_person_out_of_reach_holds_up_nothing,
@@ -362,6 +363,29 @@ async fn who_was_taken_off_the_list_gets_no_new_card(on: On) {
         .await;
     world.caught_up().await;
     assert_eq!(world.titled(&direct_of(on, chief), "计划确认"), 1);
+    world.end().await;
+}
+
+/// interface: in a chat that `allowed_chats` no longer names nothing is decided, neither by a press on a copy nor by words in the direct chat.
+async fn a_copy_of_a_card_whose_chat_is_served_no_more_decides_nothing(on: On) {
+    let (c, u, chief) = (on.chat("c1"), on.user("u1"), on.user("chief"));
+    let mut world = escalating(on, &[], reporter).await;
+    world.say(u, c, TASK, GROUP).await;
+    let card = world.plan_card(c).await;
+    world.clock.advance(10 * MINUTE);
+    let (copy, there) = (copy(&world, chief).await, direct_of(on, chief));
+    world.caught_up().await;
+    world.restart(&[("CHAT__ALLOWED_CHATS", &format!("[{there}]"))]).await;
+    world
+        .tap(chief, &there, &copy, "approve", None)
+        .await
+        .told("不允许我在这个会话")
+        .await;
+    world.clock.advance(MINUTE);
+    let said = world.say(chief, &there, "OK", DIRECT).await;
+    let told = world.word_back(&there, &said).await;
+    assert!(told.words().contains("不允许我在这个会话"), "{}", told.words());
+    assert_eq!(world.review_of(&card).await["status"], "pending");
     world.end().await;
 }
 

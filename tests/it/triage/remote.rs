@@ -1,24 +1,35 @@
 //! Decisions over the API.
 
 use countersign_agent::domain::SignalKind;
-use countersign_agent::domain::{ActionStatus, Approvers, ChannelKind, DecisionKind, Gate, GateId, GateKind, TurnId, Via};
-use countersign_gateway::conversation::{ApiDecision, DecideError};
-use countersign_gateway::store::TurnRow;
+use countersign_agent::domain::{ActionId, ActionStatus, Approvers, ChannelKind, DecisionKind, Gate, GateId, GateKind, TurnId, Via};
+use countersign_gateway::conversation::{Answered, ApiDecision, DecideError, Verb, words_of};
+use countersign_gateway::store::{GateRecord, TurnRow};
 
 use super::cards::TTL;
 use super::words::{Words, says};
 use super::world::World;
 
 fn asks(kind: DecisionKind, feedback: Option<&str>, user: &str) -> ApiDecision {
+    let words = words_of(feedback);
     ApiDecision {
-        keep: None,
+        verb: match kind {
+            DecisionKind::Approve => Verb::Approve(words),
+            DecisionKind::Revise => Verb::Revise(words),
+            _ => Verb::Refuse(words),
+        },
         edit: None,
-        always: false,
-        kind,
-        feedback: feedback.map(str::to_owned),
         user_id: user.to_owned(),
         principal: "token".to_owned(),
     }
+}
+
+async fn decide(world: &World, gate: &GateId, asked: ApiDecision) -> Result<GateRecord, DecideError> {
+    let answered = world.conversations.decide_review(gate, asked).await?;
+    Ok(answered.taken()?.record)
+}
+
+async fn act(world: &World, row: &ActionId, gate: Option<&GateId>, asked: ApiDecision) -> Result<Answered, DecideError> {
+    world.conversations.decide_action(row, gate, asked).await?.taken()
 }
 
 fn on_console(mut words: Words) -> Words {
@@ -39,18 +50,15 @@ async fn decides_repeats_conflicts() {
     let mut world = World::new().await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
     let revise = asks(DecisionKind::Revise, Some("先备份"), "u7");
-    let first = world.conversations.decide_review(&gate.id, revise.clone()).await.unwrap();
+    let first = decide(&world, &gate.id, revise.clone()).await.unwrap();
     let decision = first.decision.clone().unwrap();
     assert_eq!(
         (decision.kind, decision.via, decision.by.as_deref()),
         (DecisionKind::Revise, Via::Api, Some("u7"))
     );
     world.clock.advance(TTL);
-    assert_eq!(world.conversations.decide_review(&gate.id, revise).await.unwrap(), first);
-    let other = world
-        .conversations
-        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u7"))
-        .await;
+    assert_eq!(decide(&world, &gate.id, revise).await.unwrap(), first);
+    let other = decide(&world, &gate.id, asks(DecisionKind::Approve, None, "u7")).await;
     assert!(matches!(other, Err(DecideError::Conflict { by: Some(by), at, .. }) if by == "u7" && at == decision.at));
 }
 
@@ -60,10 +68,7 @@ async fn conflict_with_a_button() {
     let mut world = World::new().await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
     world.hear(says("2", "u1", "OK")).await;
-    let again = world
-        .conversations
-        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u1"))
-        .await;
+    let again = decide(&world, &gate.id, asks(DecisionKind::Approve, None, "u1")).await;
     assert!(matches!(again, Err(DecideError::Conflict { by: Some(by), .. }) if by == "u1"));
 }
 
@@ -72,19 +77,14 @@ async fn conflict_with_a_button() {
 async fn unknown_expired_invalid() {
     let mut world = World::new().await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 1).await;
-    let unknown = world
-        .conversations
-        .decide_review(&GateId::new("rv_x"), asks(DecisionKind::Approve, None, "u1"))
-        .await;
+    let unknown = decide(&world, &GateId::new("rv_x"), asks(DecisionKind::Approve, None, "u1")).await;
     assert!(matches!(unknown, Err(DecideError::NotFound)));
-    for kind in [DecisionKind::Revise, DecisionKind::Reject, DecisionKind::Expire] {
-        let invalid = world.conversations.decide_review(&gate.id, asks(kind, Some(" "), "u1")).await;
-        assert!(matches!(invalid, Err(DecideError::Invalid(_))), "{kind:?}");
-    }
+    let invalid = decide(&world, &gate.id, asks(DecisionKind::Revise, Some(" "), "u1")).await;
+    assert!(matches!(invalid, Err(DecideError::Invalid(_))));
     world.clock.advance(TTL);
     let late = asks(DecisionKind::Approve, None, "u1");
     for _ in 0..2 {
-        let gone = world.conversations.decide_review(&gate.id, late.clone()).await;
+        let gone = decide(&world, &gate.id, late.clone()).await;
         assert!(matches!(gone, Err(DecideError::Gone)));
     }
     assert_eq!(world.decision(&gate).await, "expire ");
@@ -95,10 +95,7 @@ async fn unknown_expired_invalid() {
 async fn console_users_are_principals() {
     let mut world = World::new().await;
     let (turn, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 1).await;
-    let refused = world
-        .conversations
-        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u2"))
-        .await;
+    let refused = decide(&world, &gate.id, asks(DecisionKind::Approve, None, "u2")).await;
     assert!(matches!(refused, Err(DecideError::Forbidden)));
     assert!(matches!(
         world.conversations.cancel_turn(&turn.id, "u2", "local").await,
@@ -106,12 +103,9 @@ async fn console_users_are_principals() {
     ));
     assert_eq!(world.decision(&gate).await, "open");
     let approve = asks(DecisionKind::Approve, None, "u1");
-    world.conversations.decide_review(&gate.id, approve.clone()).await.unwrap();
-    world.conversations.decide_review(&gate.id, approve).await.unwrap();
-    let other = world
-        .conversations
-        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u2"))
-        .await;
+    decide(&world, &gate.id, approve.clone()).await.unwrap();
+    decide(&world, &gate.id, approve).await.unwrap();
+    let other = decide(&world, &gate.id, asks(DecisionKind::Approve, None, "u2")).await;
     assert!(matches!(other, Err(DecideError::Conflict { .. })));
 }
 
@@ -121,11 +115,7 @@ async fn votes_over_the_api() {
     let mut world = World::with(|live| live.lark.approvers = Approvers::Listed(vec!["u1".to_owned()])).await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::PlanReview, 2).await;
     for user in ["u7", "u7", "u8"] {
-        let record = world
-            .conversations
-            .decide_review(&gate.id, asks(DecisionKind::Approve, None, user))
-            .await
-            .unwrap();
+        let record = decide(&world, &gate.id, asks(DecisionKind::Approve, None, user)).await.unwrap();
         assert_eq!(record.decision, None, "one token is one voter, also for {user}");
     }
     world.hear(says("2", "u1", "OK")).await;
@@ -138,11 +128,7 @@ async fn votes_of_console_users() {
     let mut world = World::with(|live| live.console.approvers = Approvers::Anyone).await;
     let (_, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 2).await;
     for (user, decided) in [("u7", false), ("u7", false), ("u8", true)] {
-        let record = world
-            .conversations
-            .decide_review(&gate.id, asks(DecisionKind::Approve, None, user))
-            .await
-            .unwrap();
+        let record = decide(&world, &gate.id, asks(DecisionKind::Approve, None, user)).await.unwrap();
         assert_eq!(record.decision.is_some(), decided, "{user}");
     }
 }
@@ -155,32 +141,19 @@ async fn actions_one_by_one() {
     let [a, b] = <[_; 2]>::try_from(world.actions(&gate).await).unwrap().map(|row| row.id);
     let reject = asks(DecisionKind::Reject, Some("路径错了"), "u1");
     for _ in 0..2 {
-        let record = world.conversations.decide_action(&a, None, reject.clone()).await.unwrap();
-        assert_eq!(record.action.status, ActionStatus::Rejected);
-        assert_eq!(record.action.decision.unwrap().text.as_deref(), Some("路径错了"));
+        act(&world, &a, None, reject.clone()).await.unwrap();
+        let row = world.actions(&gate).await.remove(0);
+        assert_eq!(row.status, ActionStatus::Rejected);
+        assert_eq!(row.decision.unwrap().text.as_deref(), Some("路径错了"));
     }
-    let conflict = world
-        .conversations
-        .decide_action(&a, None, asks(DecisionKind::Approve, None, "u1"))
-        .await;
+    let conflict = act(&world, &a, None, asks(DecisionKind::Approve, None, "u1")).await;
     assert!(matches!(conflict, Err(DecideError::Conflict { .. })));
-    let invalid = world
-        .conversations
-        .decide_action(&b, None, asks(DecisionKind::Cancel, None, "u1"))
-        .await;
-    assert!(matches!(invalid, Err(DecideError::Invalid(_))));
     assert_eq!(world.decision(&gate).await, "open");
     world.clock.advance(TTL);
-    let gone = world
-        .conversations
-        .decide_action(&b, None, asks(DecisionKind::Approve, None, "u1"))
-        .await;
+    let gone = act(&world, &b, None, asks(DecisionKind::Approve, None, "u1")).await;
     assert!(matches!(gone, Err(DecideError::Gone)));
     assert_eq!(world.actions(&gate).await[1].status, ActionStatus::Expired);
-    let gone = world
-        .conversations
-        .decide_action(&b, None, asks(DecisionKind::Approve, None, "u1"))
-        .await;
+    let gone = act(&world, &b, None, asks(DecisionKind::Approve, None, "u1")).await;
     assert!(matches!(gone, Err(DecideError::Gone)));
 }
 
@@ -192,18 +165,18 @@ async fn a_repeated_approval_is_none_of_the_second_try() {
     let (turn, first) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::ToolApproval, 1).await;
     let row = world.actions(&first).await[0].id.clone();
     let approve = || asks(DecisionKind::Approve, None, "u1");
-    world.conversations.decide_action(&row, Some(&first.id), approve()).await.unwrap();
+    act(&world, &row, Some(&first.id), approve()).await.unwrap();
     let other = world.actions(&first).await[1].id.clone();
-    world.conversations.decide_action(&other, None, approve()).await.unwrap();
+    act(&world, &other, None, approve()).await.unwrap();
     let second = world.open(&turn, GateKind::ToolApproval, 1).await;
     world.asks_again(&turn, &row, &second).await;
     for named in [None, Some(&first.id)] {
-        let repeated = world.conversations.decide_action(&row, named, approve()).await;
+        let repeated = act(&world, &row, named, approve()).await;
         assert!(matches!(repeated, Err(DecideError::AskedAgain)), "{named:?}: {repeated:?}");
     }
     let found = |rows: Vec<countersign_agent::domain::Action>| rows.into_iter().find(|one| one.id == row).unwrap().status;
     assert_eq!(found(world.actions(&second).await), ActionStatus::Unknown);
-    world.conversations.decide_action(&row, Some(&second.id), approve()).await.unwrap();
+    act(&world, &row, Some(&second.id), approve()).await.unwrap();
     assert_eq!(found(world.actions(&second).await), ActionStatus::Approved);
 }
 
@@ -213,19 +186,11 @@ async fn spellings_of_one_console_person() {
     let mut world = World::with(|live| live.console.approvers = Approvers::Listed(vec!["Alice".to_owned(), "bob".to_owned()])).await;
     let (_, gate) = waiting(&mut world, on_console(says("1", "u1", "写周报")), GateKind::PlanReview, 2).await;
     for user in ["alice", "alice ", "ALICE", "ａｌｉｃｅ"] {
-        let record = world
-            .conversations
-            .decide_review(&gate.id, asks(DecisionKind::Approve, None, user))
-            .await
-            .unwrap();
+        let record = decide(&world, &gate.id, asks(DecisionKind::Approve, None, user)).await.unwrap();
         assert_eq!((record.decision, record.votes.len()), (None, 1), "{user}");
     }
     world.clock.advance(TTL / 2);
-    let record = world
-        .conversations
-        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "Bob"))
-        .await
-        .unwrap();
+    let record = decide(&world, &gate.id, asks(DecisionKind::Approve, None, "Bob")).await.unwrap();
     let approvers: Vec<String> = record.decision.unwrap().approvers.into_iter().map(|one| one.by).collect();
     assert_eq!(approvers, ["alice", "bob"]);
 }
@@ -235,14 +200,9 @@ async fn spellings_of_one_console_person() {
 async fn answers_over_the_api() {
     let mut world = World::new().await;
     let (_, gate) = waiting(&mut world, says("1", "u1", "写周报"), GateKind::Question, 1).await;
-    let approve = world
-        .conversations
-        .decide_review(&gate.id, asks(DecisionKind::Approve, None, "u1"))
-        .await;
+    let approve = decide(&world, &gate.id, asks(DecisionKind::Approve, None, "u1")).await;
     assert!(matches!(approve, Err(DecideError::Invalid(_))));
-    world
-        .conversations
-        .decide_review(&gate.id, asks(DecisionKind::Revise, Some("三月"), "u1"))
+    decide(&world, &gate.id, asks(DecisionKind::Revise, Some("三月"), "u1"))
         .await
         .unwrap();
     assert_eq!(world.record(&gate.id).await.decision.unwrap().text.as_deref(), Some("三月"));

@@ -27,7 +27,7 @@ const COMPARING: Duration = Duration::from_millis(200);
 /// [`ToolboxError::Workspace`]: it is no folder, or it cannot be opened.
 pub fn file_tools(folder: &Path) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
     let workspace = Arc::new(Workspace::open(folder, &Ids::random())?);
-    Ok([Verb::List, Verb::Read, Verb::Write]
+    Ok([FileOp::List, FileOp::Read, FileOp::Write]
         .into_iter()
         .map(|verb| {
             let workspace = Arc::clone(&workspace);
@@ -37,7 +37,7 @@ pub fn file_tools(folder: &Path) -> Result<Vec<Arc<dyn Tool>>, ToolboxError> {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Verb {
+enum FileOp {
     List,
     Read,
     Write,
@@ -45,7 +45,7 @@ enum Verb {
 
 #[derive(Debug)]
 struct FileTool {
-    verb: Verb,
+    verb: FileOp,
     workspace: Arc<Workspace>,
 }
 
@@ -53,21 +53,21 @@ impl Tool for FileTool {
     fn spec(&self) -> ToolSpec {
         let path = json!({"type": "string", "description": "Relative to the workspace, without `..`."});
         let (name, description, effect, properties, required) = match self.verb {
-            Verb::List => (
+            FileOp::List => (
                 "list_files",
                 "Lists all files and folders below a folder of the workspace, with sizes in bytes. Use `.` for everything.",
                 EffectClass::Read,
                 json!({"path": path}),
                 json!(["path"]),
             ),
-            Verb::Read => (
+            FileOp::Read => (
                 "read_file",
                 "Reads a UTF-8 text file of the workspace (its first 64 KiB).",
                 EffectClass::Read,
                 json!({"path": path}),
                 json!(["path"]),
             ),
-            Verb::Write => (
+            FileOp::Write => (
                 "write_file",
                 "Writes a text file of the workspace, replacing it if it exists; missing folders are created. At most 64 KiB in one call: write a \
                  longer text in parts, all but the first with `append`.",
@@ -98,15 +98,15 @@ impl Tool for FileTool {
             let links = if call.links_resolved { Links::Refuse } else { Links::Follow };
             // The disk may be slow or far away: never on a thread that others wait for.
             let work: Box<dyn FnOnce() -> Result<String, ToolError> + Send> = match self.verb {
-                Verb::List => {
+                FileOp::List => {
                     let PathArgument { path } = read_arguments(arguments)?;
                     Box::new(move || list(&workspace, &path, links))
                 }
-                Verb::Read => {
+                FileOp::Read => {
                     let PathArgument { path } = read_arguments(arguments)?;
                     Box::new(move || read(&workspace, &path, links))
                 }
-                Verb::Write => {
+                FileOp::Write => {
                     let call: WriteArguments = read_arguments(arguments)?;
                     Box::new(move || write(&workspace, &call))
                 }
@@ -123,7 +123,7 @@ impl Tool for FileTool {
 
     fn preview<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
-            let Verb::Write = self.verb else {
+            let FileOp::Write = self.verb else {
                 let behind = self.behind_links(arguments).await?;
                 return Some(format!("a link leads to: {}", behind.get("path")?));
             };
@@ -137,7 +137,7 @@ impl Tool for FileTool {
     fn behind_links<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<Value>> {
         Box::pin(async move {
             // A write goes through no link.
-            let (Verb::List | Verb::Read) = self.verb else { return None };
+            let (FileOp::List | FileOp::Read) = self.verb else { return None };
             let PathArgument { path } = read_arguments(arguments).ok()?;
             let workspace = Arc::clone(&self.workspace);
             let behind = tokio::task::spawn_blocking(move || workspace.behind_links(&path)).await.ok()??;
@@ -147,7 +147,7 @@ impl Tool for FileTool {
 
     fn base<'a>(&'a self, arguments: &'a Value) -> BoxFuture<'a, Option<String>> {
         Box::pin(async move {
-            let Verb::Write = self.verb else { return None };
+            let FileOp::Write = self.verb else { return None };
             let WriteArguments { path, content, append } = read_arguments(arguments).ok()?;
             let workspace = Arc::clone(&self.workspace);
             let digest = tokio::task::spawn_blocking(move || workspace.digest(&path)).await.ok()?.ok()?;

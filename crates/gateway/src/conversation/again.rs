@@ -2,18 +2,16 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::handshake::{Act, Actor, Refusal, Right};
-use countersign_agent::domain::{AskedAgain, DecisionKind, GateId, GateKind, Inbound, InboundBody, Notice};
+use countersign_agent::domain::handshake::Actor;
+use countersign_agent::domain::{AskedAgain, DecisionKind, GateKind, Inbound, InboundBody, Notice};
 use serde_json::json;
 
 use crate::lanes::plan_of;
 use crate::store::{GateRecord, StoreError, Tx};
 
-use super::notices::{asked_before, refused};
-use super::rights::Rights;
+use super::notices::asked_before;
+use super::paint;
 use super::route::QUEUE_LIMIT;
-use super::settle::lapse;
-use super::{Conversations, paint};
 
 /// For this long after a gate closed, a listed word is still taken as an answer to it, and the plan of an expired review can be asked for
 /// again.
@@ -30,24 +28,8 @@ pub(super) fn has_button(record: &GateRecord) -> bool {
 
 /// Asks for the plan of `record`, an expired review, again; gives what to tell the one who did. The requester stays the owner of the new turn,
 /// whoever asks. `reviews`: plans are reviewed in this channel.
-pub(super) async fn ask_again(
-    session: &mut Tx,
-    record: &GateRecord,
-    actor: &Actor,
-    rights: &Rights,
-    reviews: bool,
-) -> Result<Notice, StoreError> {
+pub(super) async fn ask_again(session: &mut Tx, record: &GateRecord, actor: &Actor, reviews: bool) -> Result<Notice, StoreError> {
     let gate = &record.gate;
-    // Everybody who may cancel the review may ask for its plan again.
-    match rights.may(actor.user.as_deref().unwrap_or_default(), &Act::Cancel, gate) {
-        _ if actor.by_token => (),
-        Right::Given(_) => (),
-        Right::Unknown(groups) => return Ok(Notice::GroupUnknown { groups }),
-        Right::No => {
-            session.audit_act("refused", gate, None, actor, json!({}));
-            return Ok(refused(Refusal::NotEntitled, record, rights));
-        }
-    }
     if let Some(first) = &record.asked_again {
         return Ok(asked_before(first));
     }
@@ -93,7 +75,7 @@ pub(super) async fn ask_again(
     };
     session.insert_task(&request, &gate.lane_id).await?;
     if let Some(decision) = &record.decision {
-        let card = paint::asked_again(&gate.card, decision, Some(&asked));
+        let card = paint::decided(&gate.card, decision, Some(&asked), &[]);
         session.repaint_card(gate, "asked again", card).await?;
     }
     session.audit_act("asked_again", gate, None, actor, json!({ "digest": gate.digest }));
@@ -106,34 +88,4 @@ async fn tasks_before(session: &mut Tx, record: &GateRecord) -> Result<u32, Stor
     let queued = session.queued(lane).await?.len();
     let running = session.turn_of_lane(lane).await?.is_some_and(|turn| turn != record.gate.turn_id);
     Ok(u32::try_from(queued).unwrap_or(u32::MAX).saturating_add(u32::from(running)))
-}
-
-impl Conversations {
-    /// Asks for the plan of an expired review again, from the console. Gives what to tell the person who did.
-    ///
-    /// # Errors
-    /// When nothing could be committed: it had no effect and may be repeated.
-    pub async fn ask_again(&self, id: &GateId, user: &str, principal: &str) -> Result<Notice, StoreError> {
-        let Some(found) = self.ledger.read().await?.gate(id).await? else {
-            return Ok(Notice::UnknownReview {});
-        };
-        let place = found.gate.conversation;
-        let mut tx = self.ledger.begin_in(&place).await?;
-        let actor = self.api_actor(place.channel, user, principal);
-        let mut record = tx.gate(id).await?;
-        if let Some(open) = record
-            .as_ref()
-            .filter(|record| record.decision.is_none() && actor.now >= record.gate.expires_at)
-        {
-            lapse(&mut tx, &open.gate, actor.now).await?;
-            record = tx.gate(id).await?;
-        }
-        let Some(record) = record.filter(has_button) else {
-            return Ok(Notice::UnknownReview {});
-        };
-        let rights = self.rights_of(&mut tx, &place, actor.user.as_deref().unwrap_or_default()).await?;
-        let notice = ask_again(&mut tx, &record, &actor, &rights, self.reviews_plans(&place)).await?;
-        tx.commit().await?;
-        Ok(notice)
-    }
 }

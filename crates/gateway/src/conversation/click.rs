@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::handshake::{Act, Actor, Refusal};
+use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, Click, ClickTarget, ClickVerb, Conversation, DecisionKind, Gate, GateId, GateKind, Inbound,
-    InboundBody, Notice, Outbound, TurnId, Via,
+    ActionId, Click, ClickTarget, ClickVerb, DecisionKind, Gate, GateId, GateKind, Inbound, InboundBody, Notice, Outbound, TurnId,
+    TurnReason, Via,
 };
 
-use crate::store::{GateRecord, Read, StoreError, Tx};
+use crate::store::{Read, StoreError, Tx};
 
-use super::again::{ask_again, has_button};
-use super::notices::{after, refused, row_done, too_late, vote_recorded};
-use super::rights::Rights;
-use super::settle::{GateOutcome, RowOutcome, RowsAct, lapse, latest_review, settle, settle_row, words_under_way};
-use super::{ClickAnswer, Conversations, feedback, paint};
+use super::answer::{AnswerTo, Answered, GateAnswer, QuestionRef, answer};
+use super::settle::GateOutcome;
+use super::try_again::try_again;
+use super::verb::Verb;
+use super::{ClickAnswer, Conversations, paint};
 
 /// How often, and how long after each other, a press waits to be told that it was on a copy which is being delivered: a second in all.
 const COPY_LOOKS: usize = 20;
@@ -66,19 +66,15 @@ impl Conversations {
         let press = Press {
             inbound,
             click,
-            elsewhere: elsewhere.is_some(),
+            elsewhere: elsewhere.as_ref(),
             conversations: self,
             actor: Actor::person(&inbound.sender, Via::Button, &inbound.event_key, self.clock.now()),
         };
         let answer = match (unlisted, &click.target) {
             (Some(why), _) => Some(ClickAnswer::notice(why)),
-            (None, Some(ClickTarget::Gate(id))) => press.decide_gate(&mut tx, id).await?,
-            (None, Some(ClickTarget::Action(id))) => press.decide_row(&mut tx, id).await?,
-            (None, Some(ClickTarget::Turn(id))) if click.verb == ClickVerb::TryAgain => {
-                let told = self.pressed_try_again(&mut tx, inbound, &press.actor, id).await?;
-                told.map(ClickAnswer::notice)
-            }
-            (None, Some(ClickTarget::Turn(id))) => press.judge(&mut tx, id).await?,
+            (None, Some(ClickTarget::Gate(id))) => press.at_gate(&mut tx, id).await?,
+            (None, Some(ClickTarget::Action(button))) => press.at_call(&mut tx, button).await?,
+            (None, Some(ClickTarget::Turn(id))) => press.at_turn(&mut tx, id).await?.map(ClickAnswer::notice),
             (None, None) => None,
         };
         let mut answer = answer.unwrap_or_else(|| ClickAnswer::notice(Notice::UnknownReview {}));
@@ -129,286 +125,112 @@ impl Conversations {
 struct Press<'a> {
     inbound: &'a Inbound,
     click: &'a Click,
-    /// It was pressed on a copy for the one who pressed it, or in the list of what waits for them.
-    elsewhere: bool,
+    /// The gate, where it was pressed on a copy for the one who pressed it, or in the list of what waits for them.
+    elsewhere: Option<&'a Gate>,
     conversations: &'a Conversations,
     actor: Actor,
 }
 
 impl Press<'_> {
-    /// The rules of the chat that the gate is in: not every click tells its chat.
-    async fn rights(&self, session: &mut Read, record: &GateRecord) -> Result<Rights, StoreError> {
-        let place = &record.gate.conversation;
-        self.conversations.rights_of(session, place, &self.inbound.sender).await
+    /// Answers the gate `id`. `None` means that no card of ours in this chat has such a button.
+    async fn at_gate(&self, tx: &mut Tx, id: &GateId) -> Result<Option<ClickAnswer>, StoreError> {
+        let answer = self.answer(tx, AnswerTo::Gate(id)).await?;
+        // A later gate may have taken it. The card of that one must not replace the earlier card, which was pressed.
+        Ok(answer.map(|(answer, taken)| if taken == *id { answer } else { ClickAnswer::notice(answer.notice) }))
     }
 
-    /// The gate as it stands, its time checked. `None` means it is not known in this chat. A card that was forwarded into another
-    /// chat decides nothing there; a copy decides in the direct chat that it was sent to. The list of what waits for a person names no chat.
-    /// Not every platform tells tenant and chat with a click; what it tells must fit.
-    async fn record(&self, session: &mut Tx, id: &GateId) -> Result<Option<GateRecord>, StoreError> {
-        let Some(record) = session.gate(id).await? else {
-            return Ok(None);
-        };
-        let (mut here, there) = (self.inbound.conversation.clone(), &record.gate.conversation);
-        if self.elsewhere {
-            here.chat.clone_from(&there.chat);
-        }
-        if !here.may_be(there) {
-            return Ok(None);
-        }
-        if record.decision.is_none() && self.actor.now >= record.gate.expires_at {
-            lapse(session, &record.gate, self.actor.now).await?;
-            return session.gate(id).await;
-        }
-        Ok(Some(record))
-    }
-
-    /// Decides the gate `id`. `None` means that no card of ours has such a button.
-    async fn decide_gate(&self, session: &mut Tx, id: &GateId) -> Result<Option<ClickAnswer>, StoreError> {
-        let Some(pressed) = self.record(session, id).await? else {
-            return Ok(None);
-        };
-        if self.click.verb == ClickVerb::AskAgain {
-            return self.ask_again(session, &pressed).await;
-        }
-        let record = latest_review(session, pressed).await?;
-        let earlier = record.gate.id != *id;
-        let answer = self.answer(session, record).await?;
-        // The painted card is that of the later gate. It must not replace the earlier card, which was pressed.
-        Ok(answer.map(|answer| if earlier { ClickAnswer::notice(answer.notice) } else { answer }))
-    }
-
-    /// Notes what the sender thinks of the answer of `turn`.
-    async fn judge(&self, session: &mut Tx, turn: &TurnId) -> Result<Option<ClickAnswer>, StoreError> {
-        let ClickVerb::Feedback(value) = self.click.verb else {
-            return Ok(None);
-        };
-        let rights = |place: &Conversation| self.conversations.rights(place);
-        let noted = feedback::note(session, self.inbound, turn, value, rights, self.actor.now).await?;
-        Ok(noted.map(ClickAnswer::notice))
-    }
-
-    /// The button of an expired review.
-    async fn ask_again(&self, session: &mut Tx, record: &GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
-        if !has_button(record) {
-            return self.closed(session, record).await;
-        }
-        if let Some(barred) = self.barred(session, record) {
-            return Ok(Some(barred));
-        }
-        let reviews = self.conversations.reviews_plans(&record.gate.conversation);
-        let rights = self.rights(session, record).await?;
-        let notice = ask_again(session, record, &self.actor, &rights, reviews).await?;
-        let card = match (&record.decision, session.gate(&record.gate.id).await?) {
-            (Some(decision), Some(now)) if now.asked_again.is_some() => {
-                Some(paint::asked_again(&now.gate.card, decision, now.asked_again.as_ref()))
-            }
-            _ => None,
-        };
-        Ok(Some(ClickAnswer { notice, card }))
-    }
-
-    /// Carries out the press at `record`, the gate that takes it.
-    async fn answer(&self, session: &mut Tx, record: GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
-        if record.decision.is_some() {
-            return self.closed(session, &record).await;
-        }
-        let Some(act) = act_of(self.click, record.gate.kind) else {
-            return Ok(None);
-        };
-        if let Some(barred) = self.barred(session, &record) {
-            return Ok(Some(barred));
-        }
-        let rights = self.rights(session, &record).await?;
-        let outcome = settle(session, &record, &act, None, &self.actor, &rights).await?;
-        let card = match &outcome {
-            GateOutcome::Decided(_) | GateOutcome::Voted { .. } | GateOutcome::RowsDecided(_) => {
-                Some(self.card_now(session, &record.gate.id).await?)
-            }
-            GateOutcome::Already(first) => {
-                let decision = Some(first.clone());
-                return self.closed(session, &GateRecord { decision, ..record }).await;
-            }
-            GateOutcome::Refused(_) => None,
-        };
-        let notice = outcome.notice(&record, &rights);
-        Ok(Some(ClickAnswer { notice, card }))
-    }
-
-    /// The card of this gate as it stands.
-    async fn card_now(&self, session: &mut Tx, id: &GateId) -> Result<Outbound, StoreError> {
-        let now = session.gate(id).await?;
-        let now = now.ok_or_else(|| StoreError::Corrupt(format!("gate {id} is gone")))?;
-        let rows = session.actions_of_gate(id).await?;
-        match &now.decision {
-            Some(decision) => Ok(paint::decided(&now.gate.card, decision, &rows)),
-            None => {
-                let rights = self.rights(session, &now).await?;
-                paint::open(session, &now, &rows, &rights, self.actor.now).await
-            }
-        }
-    }
-
-    /// Decides the row whose `button` was pressed. `None` means that no card of ours has such a button.
-    async fn decide_row(&self, session: &mut Tx, button: &ActionId) -> Result<Option<ClickAnswer>, StoreError> {
+    /// Answers the call whose `button` was pressed. The mark on it names the question, else the card does. A copy is the gate's card. The list of
+    /// what waits for a person, which may be an old picture, has no card and needs the mark.
+    async fn at_call(&self, tx: &mut Tx, button: &ActionId) -> Result<Option<ClickAnswer>, StoreError> {
         let (id, mark) = button.unmarked();
-        let gate_id = session.action(&id).await?.and_then(|record| record.action.gate_id);
-        let Some(gate_id) = gate_id else { return Ok(None) };
-        let Some(record) = self.record(session, &gate_id).await? else {
-            return Ok(None);
+        let named = match (mark, &self.click.card, self.elsewhere) {
+            (Some(mark), _, _) => QuestionRef::Mark(mark),
+            (None, Some(_), Some(gate)) => QuestionRef::Gate(&gate.id),
+            (None, Some(card), None) => QuestionRef::Card(card),
+            (None, None, _) => QuestionRef::Nothing,
         };
-        // Read after the gate: when its time is over, its rows are closed with it.
-        let Some(row) = session.action(&id).await?.map(|record| record.action) else {
-            return Ok(None);
-        };
-        if record.decision.is_none() && self.is_on_another_card(session, &record, &row, mark).await? {
-            return Ok(Some(ClickAnswer::notice(Notice::Superseded {})));
-        }
-        let reason = self.click.feedback.clone().filter(|text| !text.trim().is_empty());
-        let act = match self.click.verb {
-            ClickVerb::Approve | ClickVerb::ApproveAlways => Act::Approve,
-            ClickVerb::Reject => Act::Reject(reason.clone()),
-            ClickVerb::Cancel
-            | ClickVerb::Revise
-            | ClickVerb::KeepSteps
-            | ClickVerb::AskAgain
-            | ClickVerb::TryAgain
-            | ClickVerb::Feedback(_)
-            | ClickVerb::Unknown => return Ok(None),
-        };
-        if record.decision.is_none()
-            && let Some(barred) = self.barred(session, &record)
-        {
-            return Ok(Some(barred));
-        }
-        let rights = self.rights(session, &record).await?;
-        let waits = record.decision.is_none() && row.status.waits();
-        let standing = match self.click.verb {
-            ClickVerb::ApproveAlways if waits => {
-                let (conversations, actor) = (self.conversations, &self.actor);
-                match conversations.standing_grant(session, &record, &row, actor, &rights).await? {
-                    Ok(grant) => grant,
-                    Err(notice) => return Ok(Some(ClickAnswer::notice(notice))),
-                }
-            }
-            _ => None,
-        };
-        let asked = RowsAct {
-            act: &act,
-            words: reason.as_deref(),
-            standing: standing.as_ref(),
-        };
-        let notice = match settle_row(session, &record, &row, asked, &self.actor, &rights).await? {
-            RowOutcome::Decided(row) => row_done(&row),
-            RowOutcome::Voted(row) => vote_recorded(&row),
-            RowOutcome::Already(row) => match &row.decision {
-                Some(decision) => after(decision, &record.gate),
-                None => too_late(&record, false),
-            },
-            RowOutcome::Refused(Refusal::NotEntitled) => {
-                self.audit_refused(session, &record);
-                return Ok(Some(ClickAnswer::notice(rights.not_entitled(&record.gate, Some(&row)))));
-            }
-            RowOutcome::Refused(refusal) => {
-                return Ok(Some(ClickAnswer::notice(refused(refusal, &record, &rights))));
-            }
-        };
-        let card = Some(self.card_now(session, &gate_id).await?);
-        Ok(Some(ClickAnswer { notice, card }))
+        let answer = self.answer(tx, AnswerTo::Call(&id, named)).await?;
+        Ok(answer.map(|(answer, _)| answer))
     }
 
-    /// A call that is asked about again keeps its id. A button of an earlier card must not answer the later question, so a press on such a
-    /// call counts if it bears the gate's mark, or if its card is known to be the gate's. (Cards of an older release bear no mark.)
-    /// Elsewhere a card that we do not know is this gate's own, whose message id is not written down yet.
-    async fn is_on_another_card(
-        &self,
-        session: &mut Read,
-        record: &GateRecord,
-        row: &Action,
-        mark: Option<&str>,
-    ) -> Result<bool, StoreError> {
-        let (own, pressed) = (record.gate.card_message.as_ref(), self.click.card.as_ref());
-        if let Some(mark) = mark {
-            return Ok(mark != record.gate.id.mark());
+    /// What came of it, and the gate that took it. Not every platform tells tenant and chat with a click; what it tells must fit.
+    async fn answer(&self, tx: &mut Tx, to: AnswerTo<'_>) -> Result<Option<(ClickAnswer, GateId)>, StoreError> {
+        let Some(verb) = Verb::pressed(self.click) else { return Ok(None) };
+        let mut place = self.inbound.conversation.clone();
+        if let Some(gate) = self.elsewhere {
+            place.chat.clone_from(&gate.conversation.chat);
         }
-        // A copy has a card; the list, which may be an old picture, has none and needs the mark.
-        if pressed.is_some() && (self.elsewhere || pressed == own) {
-            return Ok(false);
-        }
-        if row.status == ActionStatus::Unknown || record.gate.card.asks_anew(&row.id) {
-            return Ok(true);
-        }
-        let Some(pressed) = pressed else { return Ok(false) };
-        let turn = session
-            .turn_by_message(&record.gate.conversation, std::slice::from_ref(pressed))
-            .await?;
-        Ok(turn.is_some_and(|turn| turn.id == record.gate.turn_id))
-    }
-
-    /// The gate is closed: who did it, and its card as it is now.
-    async fn closed(&self, session: &mut Tx, record: &GateRecord) -> Result<Option<ClickAnswer>, StoreError> {
-        let Some(decision) = &record.decision else {
+        let given = GateAnswer {
+            to,
+            verb: &verb,
+            by: &self.actor,
+            teams: &self.inbound.sender_teams,
+            place: Some(&place),
+            edit: None,
+        };
+        let Some(answered) = answer(self.conversations, tx, &given).await? else {
             return Ok(None);
         };
-        let notice = if decision.kind == DecisionKind::Revise && waits_anew(session, record).await? {
-            Notice::Superseded {}
-        } else {
-            too_late(record, words_under_way(session, record).await?)
+        let card = self.card_after(tx, &answered).await?;
+        let notice = answered.notice;
+        Ok(Some((ClickAnswer { notice, card }, answered.record.gate.id)))
+    }
+
+    /// What the card of a gate shows after an answer. `None`: what it showed before.
+    async fn card_after(&self, session: &mut Read, answered: &Answered) -> Result<Option<Outbound>, StoreError> {
+        if matches!(
+            answered.outcome,
+            GateOutcome::Refused(_) | GateOutcome::Outdated | GateOutcome::Barred(_) | GateOutcome::Told(_)
+        ) {
+            return Ok(None);
+        }
+        let now = session.gate_now(&answered.record.gate.id).await?;
+        let (gate, rows) = (&now.gate, session.actions_of_gate(&now.gate.id).await?);
+        let Some(decision) = &now.decision else {
+            return paint::open(session, &now, &rows, &answered.rights, self.actor.now).await.map(Some);
         };
         // An approved plan's card shows the progress of its steps by now, and one that words settled what came of them; painting it from
         // the review would set it back.
-        let moves_on = record.gate.kind == GateKind::PlanReview && matches!(decision.kind, DecisionKind::Approve | DecisionKind::Revise);
-        if has_button(record) {
-            let card = Some(paint::asked_again(&record.gate.card, decision, record.asked_again.as_ref()));
-            return Ok(Some(ClickAnswer { notice, card }));
+        let moves_on = gate.kind == GateKind::PlanReview && matches!(decision.kind, DecisionKind::Approve | DecisionKind::Revise);
+        let stays = match answered.outcome {
+            GateOutcome::Already(_) => moves_on,
+            GateOutcome::AskedAgain(_) => now.asked_again.is_none(),
+            _ => false,
+        };
+        Ok((!stays).then(|| paint::decided(&gate.card, decision, now.asked_again.as_ref(), &rows)))
+    }
+
+    /// A button below the last card of a turn. `None` means that no message of ours in this chat has such a button.
+    async fn at_turn(&self, tx: &mut Tx, id: &TurnId) -> Result<Option<Notice>, StoreError> {
+        let Inbound {
+            conversation,
+            sender,
+            sender_teams,
+            ..
+        } = self.inbound;
+        let turn = tx.turn(id).await?;
+        let Some(turn) = turn.filter(|turn| conversation.may_be(&turn.conversation)) else {
+            return Ok(None);
+        };
+        let rights = self.conversations.rights_of(tx, &turn.conversation, sender).await?;
+        if let Some(barred) = rights.barrier_in(&turn.conversation, sender, sender_teams) {
+            return Ok(Some(barred));
         }
-        let rows = session.actions_of_gate(&record.gate.id).await?;
-        let card = (!moves_on).then(|| paint::decided(&record.gate.card, decision, &rows));
-        Ok(Some(ClickAnswer { notice, card }))
-    }
-
-    /// The answer to a press that a rule of the settings keeps from counting. `None` means no rule does.
-    fn barred(&self, session: &mut Tx, record: &GateRecord) -> Option<ClickAnswer> {
-        let notice =
-            self.conversations
-                .rights(&record.gate.conversation)
-                .barrier(&self.inbound.sender, &self.inbound.sender_teams, &record.gate)?;
-        self.audit_refused(session, record);
-        Some(ClickAnswer::notice(notice))
-    }
-
-    fn audit_refused(&self, session: &mut Tx, record: &GateRecord) {
-        session.audit_act("refused", &record.gate, None, &self.actor, serde_json::json!({}));
+        Ok(match self.click.verb {
+            ClickVerb::Feedback(value) if turn.reason == Some(TurnReason::FinalAnswer) => {
+                tx.note_feedback(&turn, sender, value, self.actor.now).await?;
+                Some(Notice::FeedbackNoted {})
+            }
+            ClickVerb::TryAgain => {
+                let asked = try_again(tx, &turn, &self.actor, &rights).await?;
+                Some(asked.map_or_else(|why| why, |retry| retry.notice()))
+            }
+            _ => None,
+        })
     }
 }
 
 /// Was it pressed in the list of what waits for its sender? That names no chat.
 fn in_list(inbound: &Inbound) -> bool {
     inbound.conversation.chat.is_empty()
-}
-
-/// The act of a button at this kind of gate. Changes may come without words. `None`: such a gate has no such button.
-pub(super) fn act_of(click: &Click, kind: GateKind) -> Option<Act> {
-    let words = click
-        .feedback
-        .as_deref()
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-        .map(str::to_owned);
-    let act = match click.verb {
-        ClickVerb::Approve => Act::Approve,
-        ClickVerb::Revise if kind == GateKind::Budget => return None,
-        ClickVerb::Revise => Act::Revise(words.unwrap_or_default()),
-        ClickVerb::KeepSteps => Act::Keep(click.kept.clone()),
-        ClickVerb::Reject | ClickVerb::Cancel => Act::Reject(words),
-        ClickVerb::ApproveAlways | ClickVerb::AskAgain | ClickVerb::TryAgain | ClickVerb::Feedback(_) | ClickVerb::Unknown => return None,
-    };
-    act.at(kind)
-}
-
-/// What this gate was about waits again, on a newer card.
-async fn waits_anew(session: &mut Read, record: &GateRecord) -> Result<bool, StoreError> {
-    let gate = &record.gate;
-    let open = session.open_gate_of_lane(&gate.lane_id).await?;
-    Ok(open.is_some_and(|open| open.turn_id == gate.turn_id && open.kind == gate.kind))
 }

@@ -10,6 +10,7 @@ use super::commands::ChatCommand;
 use super::notices;
 use super::phrases::Phrase;
 use super::rights::Rights;
+use super::verb::Verb;
 
 /// One message and what surrounds it.
 #[derive(Clone, Debug)]
@@ -217,6 +218,11 @@ impl MessageContext {
     pub(super) fn has_certain_gate(&self) -> bool {
         let of_thread = self.direct && !self.thread.is_empty() && self.lane_gate().is_some();
         of_thread || self.open.iter().any(|gate| self.is_sole_gate(gate))
+    }
+
+    /// What the words say at a gate.
+    pub(super) fn verb(&self) -> Verb {
+        Verb::Words(self.phrase.clone(), self.said.text.clone())
     }
 
     /// The notice for a person who acts at the closed gate of `record`.

@@ -9,12 +9,12 @@ use crate::config::GroupTrigger;
 use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
 
 use super::again::LATE;
+use super::answer::words_under_way;
 use super::away;
 use super::commands::ChatCommand;
 use super::context::{MessageContext, Reply, ReplyTo};
 use super::phrases::{Phrase, is_plain_ok};
 use super::rights::Rights;
-use super::settle::{lapse, words_under_way};
 use super::{Conversations, say};
 
 /// How long a reply to an unknown message waits for the news that somebody else's card arrived: longer than one
@@ -57,7 +57,7 @@ pub(super) async fn load_context(
     }
     let mut open = session.open_gates(place).await?;
     for gate in open.iter().filter(|gate| now >= gate.expires_at) {
-        lapse(session, gate, now).await?;
+        session.lapse_gate(gate, now).await?;
     }
     // Those of other chats lapse in their own.
     let copied = if direct { session.copied_gates(place).await? } else { Vec::new() };

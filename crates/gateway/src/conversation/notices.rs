@@ -1,6 +1,6 @@
 //! What a person is told about their act at a gate.
 
-use countersign_agent::domain::handshake::{BadChoice, Refusal, RowVotes};
+use countersign_agent::domain::handshake::{BadChoice, Refusal};
 use countersign_agent::domain::{Action, AskedAgain, Decision, DecisionKind, Gate, GateKind, Notice};
 
 use crate::store::GateRecord;
@@ -8,8 +8,14 @@ use crate::store::GateRecord;
 use super::paint;
 use super::rights::Rights;
 
-/// For the person whose act settled a gate.
+/// For the person whose act settled a gate, or one call.
 pub(super) fn done(gate: GateKind, decision: &Decision) -> Notice {
+    if let Some(made) = &decision.standing {
+        return Notice::AllowedHere {
+            number: made.number,
+            until: made.until.rfc3339(),
+        };
+    }
     match &decision.in_place_of {
         Some(person) if gate != GateKind::Question => Notice::DecidedInPlace {
             kind: decision.kind,
@@ -30,40 +36,17 @@ pub(super) fn done_so(gate: GateKind, kind: DecisionKind) -> Notice {
     }
 }
 
-/// For the person whose act settled one row of a tool approval.
-pub fn row_done(row: &Action) -> Notice {
-    let standing = row.decision.as_ref().and_then(|decision| decision.standing.as_ref());
-    match (row.decision.as_ref().map(|decision| decision.kind), standing) {
-        (Some(DecisionKind::Approve), Some(made)) => Notice::AllowedHere {
-            number: made.number,
-            until: made.until.rfc3339(),
-        },
-        _ => row
-            .decision
-            .as_ref()
-            .map_or(Notice::Rejected {}, |decision| done(GateKind::ToolApproval, decision)),
-    }
-}
-
-/// For the person whose approval is one of several that a row of a tool approval needs.
-pub(super) fn vote_recorded(row: &RowVotes) -> Notice {
-    Notice::VoteRecorded {
-        votes: row.votes,
-        quorum: row.needed,
-    }
-}
-
 /// For a person whose act has no effect.
-pub(super) fn refused(refusal: Refusal, record: &GateRecord, rights: &Rights) -> Notice {
+pub(super) fn refused(refusal: Refusal, gate: &Gate, row: Option<&Action>, rights: &Rights) -> Notice {
     match refusal {
-        Refusal::NotEntitled => rights.not_entitled(&record.gate, None),
+        Refusal::NotEntitled => rights.not_entitled(gate, row),
         Refusal::GroupUnknown(groups) => Notice::GroupUnknown { groups },
         Refusal::NotShownWhole => Notice::NotShownWhole {},
         Refusal::NoWords => Notice::EmptyFeedback {},
-        Refusal::BadChoice(BadChoice::NoSuchStep) => Notice::UnknownReview {},
+        // That it was decided is told by its decision.
+        Refusal::BadChoice(BadChoice::NoSuchStep) | Refusal::Decided | Refusal::Lapsed => Notice::UnknownReview {},
         Refusal::BadChoice(BadChoice::AllKept) => Notice::AllStepsKept {},
         Refusal::BadChoice(BadChoice::NoneKept) => Notice::NoStepsKept {},
-        Refusal::Decided | Refusal::Lapsed => too_late(record, false),
     }
 }
 

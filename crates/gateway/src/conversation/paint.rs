@@ -9,15 +9,10 @@ use super::rights::Rights;
 /// Longest goal inside a notice, characters.
 const GOAL_LIMIT: usize = 80;
 
-/// Decided: no buttons any more, who decided and how. `rows`: the gate's actions as they stand now.
-pub(super) fn decided(card: &Outbound, decision: &Decision, rows: &[Action]) -> Outbound {
+/// Decided: no buttons any more, who decided and how, and who `asked` for its plan again since. `rows`: the gate's actions as they stand now.
+pub(super) fn decided(card: &Outbound, decision: &Decision, asked: Option<&AskedAgain>, rows: &[Action]) -> Outbound {
     let decision = decision.clone();
-    card.painted(CardState::Decided { decision }, rows)
-}
-
-/// As [`decided`], with who had its plan asked for again since.
-pub(super) fn asked_again(card: &Outbound, decision: &Decision, asked: Option<&AskedAgain>) -> Outbound {
-    match decided(card, decision, &[]) {
+    match card.painted(CardState::Decided { decision }, rows) {
         Outbound::PlanCard(plan) => Outbound::PlanCard(PlanCard {
             asked_again: asked.cloned().map(Box::new),
             ..plan

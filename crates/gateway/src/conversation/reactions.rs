@@ -1,16 +1,18 @@
-//! Thumbs on cards: they count like the words, by the same rules. Nobody is told that one does not count: it is no word to us.
+//! Thumbs on cards: they count like the words, by the same rules. A thumb that does not count gets no answer: people react for other reasons,
+//! too.
 
-use countersign_agent::domain::handshake::{Actor, Right};
+use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{Conversation, Gate, Notice, Reaction, Thumb, Via};
 
 use crate::store::{InboxRow, StoreError, Tx};
 
 use super::Conversations;
+use super::answer::{AnswerTo, GateAnswer, answer};
 use super::load::DELIVERY;
 use super::phrases::Phrase;
-use super::route::act_at;
-use super::settle::{settle, withdraw};
+use super::settle::{GateOutcome, withdraw};
 use super::triage::RowEnd;
+use super::verb::Verb;
 
 impl Conversations {
     /// What becomes of the row of a reaction. `locked`: the chat whose transaction this is.
@@ -44,43 +46,37 @@ impl Conversations {
 
     /// Carries a reaction on the card of `gate` out.
     async fn react(&self, tx: &mut Tx, row: &InboxRow, reaction: &Reaction, gate: &Gate) -> Result<RowEnd, StoreError> {
-        let Some(record) = tx.gate(&gate.id).await? else {
-            return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
-        };
         let sender = &row.inbound.sender;
         let actor = Actor::person(sender, Via::Reaction, &row.inbound.event_key, self.clock.now());
         let rights = self.rights_of(tx, &gate.conversation, sender).await?;
-        if reaction.taken_away {
-            // A thumb down leaves no vote that could be taken back.
-            if reaction.thumb == Thumb::Down {
-                return Ok(RowEnd::Done("nothing to withdraw"));
+        let phrase = match (reaction.thumb, reaction.taken_away) {
+            (Thumb::Up, false) => Phrase::Approve,
+            (Thumb::Down, false) => Phrase::Cancel,
+            (Thumb::Up, true) => {
+                let record = tx.gate_now(&gate.id).await?;
+                let withdrawn = withdraw(tx, &record, &actor, &rights).await?;
+                return Ok(RowEnd::Done(if withdrawn { "withdrawn" } else { "nothing to withdraw" }));
             }
-            let withdrawn = withdraw(tx, &record, &actor, &rights).await?;
-            return Ok(RowEnd::Done(if withdrawn { "withdrawn" } else { "nothing to withdraw" }));
-        }
-        match rights.barrier(sender, &row.inbound.sender_teams, gate) {
-            Some(Notice::GroupUnknown { groups }) => return Ok(RowEnd::LookUp(groups)),
-            Some(_) => return Ok(RowEnd::Done("not served")),
-            None => (),
-        }
+            // It left no vote that could be taken back.
+            (Thumb::Down, true) => return Ok(RowEnd::Done("nothing to withdraw")),
+        };
         // Neither platform says of a reaction whether a person of this organisation gave it. Where nobody is named, only the requester is known.
         if rights.is_open_to_all(gate) && *sender != gate.requester {
             return Ok(RowEnd::Done("nobody known"));
         }
-        let phrase = match reaction.thumb {
-            Thumb::Up => Phrase::Approve,
-            Thumb::Down => Phrase::Cancel,
+        let given = GateAnswer {
+            to: AnswerTo::Gate(&gate.id),
+            verb: &Verb::Words(phrase, String::new()),
+            by: &actor,
+            teams: &row.inbound.sender_teams,
+            place: None,
+            edit: None,
         };
-        // A question takes words, and a thumb brings none.
-        let Some(act) = act_at(gate.kind, &phrase, "") else {
-            return Ok(RowEnd::Done("no answer"));
-        };
-        match rights.may(sender, &act, gate) {
-            Right::Given(_) => (),
-            Right::Unknown(groups) => return Ok(RowEnd::LookUp(groups)),
-            Right::No => return Ok(RowEnd::Done("not entitled")),
-        }
-        settle(tx, &record, &act, None, &actor, &rights).await?;
-        Ok(RowEnd::Done("reaction"))
+        let answered = answer(self, tx, &given).await?;
+        Ok(match answered.map(|answered| (answered.outcome, answered.notice)) {
+            Some((_, Notice::GroupUnknown { groups })) => RowEnd::LookUp(groups),
+            None | Some((GateOutcome::Barred(_) | GateOutcome::Told(_) | GateOutcome::Refused(_), _)) => RowEnd::Done("no answer"),
+            Some(_) => RowEnd::Done("reaction"),
+        })
     }
 }

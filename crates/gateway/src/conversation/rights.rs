@@ -1,8 +1,8 @@
 //! Who may ask and who may decide, read fresh from the settings whenever it matters.
 
-use countersign_agent::domain::handshake::{self, Act, Actor, Answer, GateStanding, Refusal, Right, RowsSettlement};
+use countersign_agent::domain::handshake::{self, Act, Actor, Answer, GateStanding, Refusal, Right, Settlement};
 use countersign_agent::domain::{
-    Absence, Action, ActionId, Approvers, Barrier, ChannelKind, Conversation, Gate, GateKind, Notice, Outbound, Via, Vote,
+    Absence, Action, ActionId, Approvers, Barrier, ChannelKind, Conversation, Decision, Gate, GateKind, Notice, Outbound, Via, Vote,
 };
 
 use crate::config::ChannelLive;
@@ -25,6 +25,19 @@ pub(super) struct Rights {
     members: GroupMembers,
     /// Those who are away now and in whose place the person who acts decides.
     away: Vec<Absence>,
+}
+
+/// What an act comes to at a gate: all that is to be written.
+#[derive(Debug, PartialEq)]
+pub(super) struct Settled {
+    /// The approvals to keep.
+    pub(super) votes: Vec<Vote>,
+    /// The calls that take a decision.
+    pub(super) decided: Vec<(ActionId, Decision)>,
+    /// How many approvals count and how many are needed, where some are missing; of several calls, of the one that misses most.
+    pub(super) waits: Option<(u32, u32)>,
+    /// How the gate is decided, when nothing of it waits any more.
+    pub(super) gate: Option<Decision>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,12 +95,13 @@ impl Rights {
         (!self.inside(teams, &place.tenant)).then_some(Barrier::Organisation)
     }
 
+    /// What a person of these organisations is told whom a rule of the settings keeps from being heard in `place`. `None` means no rule does.
+    pub(super) fn barrier_in(&self, place: &Conversation, user: &str, teams: &[String]) -> Option<Notice> {
+        self.barred(place, teams, self.hears(user))
+    }
+
     /// What a person of these organisations is told whom a rule of the settings bars from deciding at `gate`. `None` means no rule does.
     pub(super) fn barrier(&self, user: &str, teams: &[String], gate: &Gate) -> Option<Notice> {
-        let barred = |barrier| Some(Notice::NotServed { barrier });
-        if let Some(barrier) = self.closed(&gate.conversation, teams) {
-            return barred(barrier);
-        }
         let asked_here = match &gate.card {
             Outbound::ApprovalCard(card) => card.actions.iter().filter_map(|row| row.approvers.as_ref()).collect(),
             _ => Vec::new(),
@@ -98,11 +112,17 @@ impl Rights {
         } else {
             self.hears(user)
         };
-        match listed.fold(heard, Right::or) {
-            Right::Given(_) => None,
-            Right::No => barred(Barrier::Person),
-            Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
-        }
+        self.barred(&gate.conversation, teams, listed.fold(heard, Right::or))
+    }
+
+    fn barred(&self, place: &Conversation, teams: &[String], heard: Right) -> Option<Notice> {
+        let barrier = match (self.closed(place, teams), heard) {
+            (Some(closed), _) => closed,
+            (None, Right::No) => Barrier::Person,
+            (None, Right::Unknown(groups)) => return Some(Notice::GroupUnknown { groups }),
+            (None, Right::Given(_)) => return None,
+        };
+        Some(Notice::NotServed { barrier })
     }
 
     pub(super) fn ask(&self, user: &str) -> bool {
@@ -262,21 +282,8 @@ impl Rights {
         })
     }
 
-    /// What `act` comes to at `record`, which asks for no calls, by these rights.
-    pub(super) fn settle(&self, record: &GateRecord, act: &Act, words: Option<&str>, actor: &Actor) -> Result<Answer, Refusal> {
-        let requester = self.channel.person(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
-        handshake::settle(&self.standing(record, &requester, actor), act, actor, right, words)
-    }
-
-    /// The approvals at `record` that end when `actor` takes their reaction away.
-    pub(super) fn withdrawn(&self, record: &GateRecord, actor: &Actor) -> Result<Vec<Vote>, Refusal> {
-        let requester = self.channel.person(&record.gate.requester);
-        handshake::withdrawn(&self.standing(record, &requester, actor), actor)
-    }
-
-    /// What `act` comes to at `one` of the calls that `record` asks for, or at all that wait, by these rights.
-    pub(super) fn settle_rows(
+    /// What `act` comes to at `record`, by these rights; where that asks for calls, at `one` of its `rows`, or at all that wait.
+    pub(super) fn settle(
         &self,
         record: &GateRecord,
         rows: &[Action],
@@ -284,10 +291,38 @@ impl Rights {
         act: &Act,
         words: Option<&str>,
         actor: &Actor,
-    ) -> Result<RowsSettlement, Refusal> {
+    ) -> Result<Settled, Refusal> {
+        let gate = &record.gate;
+        let requester = self.channel.person(&gate.requester);
+        let standing = self.standing(record, &requester, actor);
+        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(gate), approvers);
+        if gate.kind == GateKind::ToolApproval {
+            let rows = handshake::settle_rows(&standing, rows, one, act, actor, right, words)?;
+            let furthest = rows.waiting.iter().max_by_key(|row| row.needed.saturating_sub(row.votes));
+            return Ok(Settled {
+                waits: furthest.map(|row| (row.votes, row.needed)),
+                votes: rows.votes,
+                decided: rows.decided,
+                gate: rows.gate,
+            });
+        }
+        let Answer { settlement, vote } = handshake::settle(&standing, act, actor, right, words)?;
+        let (waits, decision) = match settlement {
+            Settlement::Decided(decision) => (None, Some(decision)),
+            Settlement::Voted { votes } => (Some((votes, gate.quorum)), None),
+        };
+        Ok(Settled {
+            votes: vote.into_iter().collect(),
+            decided: Vec::new(),
+            waits,
+            gate: decision,
+        })
+    }
+
+    /// The approvals at `record` that end when `actor` takes their reaction away.
+    pub(super) fn withdrawn(&self, record: &GateRecord, actor: &Actor) -> Result<Vec<Vote>, Refusal> {
         let requester = self.channel.person(&record.gate.requester);
-        let right = |user: &str, approvers: &Approvers| self.right(user, Matter::at(&record.gate), approvers);
-        handshake::settle_rows(&self.standing(record, &requester, actor), rows, one, act, actor, right, words)
+        handshake::withdrawn(&self.standing(record, &requester, actor), actor)
     }
 
     /// The API shows all of a card.

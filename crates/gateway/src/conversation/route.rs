@@ -260,16 +260,11 @@ fn answer(context: &MessageContext) -> Option<Meaning> {
     if !has_read && shown.is_some_and(|shown| context.at <= shown) {
         return None;
     }
-    let Some(act) = act_at(gate.kind, &context.phrase, &context.said.text) else {
+    let Some(act) = context.verb().at(gate.kind) else {
         return Some(Meaning::Ignore("empty"));
     };
     match context.rights_at(gate).may(&context.sender, &act, gate) {
-        Right::Given(_) if act == Act::Approve && gate.card.hides() => {
-            return Some(Meaning::Tell("not shown whole", Notice::NotShownWhole {}));
-        }
-        Right::Given(_) => {
-            return Some(Meaning::Answer(Box::new(gate.clone()), act));
-        }
+        Right::Given(_) => return Some(Meaning::Answer(Box::new(gate.clone()), act)),
         Right::Unknown(groups) => return Some(Meaning::GroupUnknown(groups)),
         Right::No => {}
     }
@@ -278,19 +273,6 @@ fn answer(context: &MessageContext) -> Option<Meaning> {
     }
     // A bare OK among people who talk to each other, not to us.
     context.phrase.is_listed().then_some(Meaning::Ignore("not entitled"))
-}
-
-/// Rule 3: what a phrase means at this kind of gate. `None` means it says nothing.
-pub(super) fn act_at(kind: GateKind, phrase: &Phrase, text: &str) -> Option<Act> {
-    let act = match (kind, phrase) {
-        (_, Phrase::Ignore) => return None,
-        (GateKind::Question, _) => Act::Revise(text.to_owned()),
-        (_, Phrase::Approve) => Act::Approve,
-        (_, Phrase::Cancel) => Act::Cancel,
-        // At a budget this is neither yes nor no, so the agent asks again.
-        (_, Phrase::Other(words)) => Act::Revise(words.clone()),
-    };
-    act.at(kind)
 }
 
 /// Rule 4: an answer that comes when nothing waits for it any more. `None` means it is not one.

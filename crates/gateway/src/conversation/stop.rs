@@ -8,7 +8,6 @@ use crate::lanes::{plan_of, waits_for_model};
 use crate::store::{InboxRow, Read, StoreError, TurnRow, Tx};
 
 use super::context::MessageContext;
-use super::settle::close;
 use super::{paint, say};
 
 /// `/stop`: ends the sender's older tasks that are under way, in this lane and where the message replies to; or only `other`, the turn of
@@ -99,7 +98,7 @@ pub(super) async fn end_turn(session: &mut Tx, turn: &TurnRow, decision: Decisio
     };
     session.signal(turn, signal, None, actor.user.as_deref()).await?;
     if let Some(gate) = open_gate(session, turn).await? {
-        close(session, &gate, actor.decision(decision, None), actor).await?;
+        session.close_gate(&gate, &actor.decision(decision, None), actor).await?;
     }
     Ok(())
 }

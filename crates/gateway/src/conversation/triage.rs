@@ -10,10 +10,11 @@ use metrics::counter;
 
 use crate::store::{DamagedRow, InboxRow, StoreError, Tx};
 
+use super::answer::{AnswerTo, Answered, GateAnswer, answer};
 use super::context::MessageContext;
 use super::load::load_context;
 use super::route::{Meaning, acts_elsewhere, queue, route};
-use super::settle::{GateOutcome, settle};
+use super::settle::GateOutcome;
 use super::{Conversations, away, changes, say, stop};
 
 /// Rows looked at in one go.
@@ -341,18 +342,23 @@ impl Conversations {
                 if say::hint(tx, row, &gate, &act).await? {
                     return Ok(RowEnd::Done("hint"));
                 }
-                let Some(record) = tx.gate(&gate.id).await? else {
+                let given = GateAnswer {
+                    to: AnswerTo::Gate(&gate.id),
+                    verb: &context.verb(),
+                    by: &actor,
+                    teams: &row.inbound.sender_teams,
+                    place: None,
+                    edit: None,
+                };
+                let Some(Answered { outcome, notice, .. }) = answer(self, tx, &given).await? else {
                     return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
                 };
-                let rights = context.rights_at(&gate);
-                let outcome = settle(tx, &record, &act, Some(&context.said.text), &actor, rights).await?;
-                match &outcome {
+                match (outcome, notice) {
+                    (_, Notice::GroupUnknown { groups }) => return Ok(RowEnd::LookUp(groups)),
                     // The card tells everybody; the mark tells the one who answered that they were understood.
-                    GateOutcome::Decided(_) | GateOutcome::RowsDecided(_) => say::mark(tx, row, ReactionMark::Seen).await?,
-                    GateOutcome::Voted { .. } => say::tell(tx, row, outcome.notice(&record, rights)).await?,
-                    GateOutcome::Already(_) | GateOutcome::Refused(_) => {
-                        say::tell_seldom(tx, row, outcome.notice(&record, rights), now).await?;
-                    }
+                    (GateOutcome::Decided(_) | GateOutcome::RowsDecided(_), _) => say::mark(tx, row, ReactionMark::Seen).await?,
+                    (GateOutcome::Voted { .. }, notice) => say::tell(tx, row, notice).await?,
+                    (_, notice) => say::tell_seldom(tx, row, notice, now).await?,
                 }
                 Ok(RowEnd::Done("answer"))
             }

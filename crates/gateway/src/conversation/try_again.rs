@@ -10,17 +10,23 @@ use crate::store::{AuditEntry, StoreError, TurnRow, Tx};
 use super::Conversations;
 use super::again::LATE;
 use super::api::DecideError;
-use super::feedback::barrier;
 use super::rights::Rights;
 use super::route::QUEUE_LIMIT;
 
 /// A turn that goes on from one that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Retry {
+pub struct Retry {
     /// The new turn. It begins when the lane comes to it.
-    pub(super) turn: TurnId,
+    pub turn: TurnId,
     /// So many tasks of the lane come before it.
-    pub(super) before: u32,
+    before: u32,
+}
+
+impl Retry {
+    /// For the one who asked for it.
+    pub fn notice(&self) -> Notice {
+        Notice::TryingAgain { before: self.before }
+    }
 }
 
 /// Did `turn` end in a way that lets people try it again, and no longer ago than that goes?
@@ -99,53 +105,11 @@ fn note(session: &mut Tx, kind: &'static str, turn: &TurnRow, actor: &Actor, new
 }
 
 impl Conversations {
-    /// The press `inbound` of `actor` on the button of the turn `id`; gives what they are told. `None` means
-    /// that no message of ours in this chat has such a button.
-    pub(super) async fn pressed_try_again(
-        &self,
-        session: &mut Tx,
-        inbound: &Inbound,
-        actor: &Actor,
-        id: &TurnId,
-    ) -> Result<Option<Notice>, StoreError> {
-        let turn = session.turn(id).await?;
-        let Some(turn) = turn.filter(|turn| inbound.conversation.may_be(&turn.conversation)) else {
-            return Ok(None);
-        };
-        let rights = self.rights_of(session, &turn.conversation, &inbound.sender).await?;
-        if let Some(barred) = barrier(&rights, inbound, &turn.conversation) {
-            return Ok(Some(barred));
-        }
-        Ok(Some(match try_again(session, &turn, actor, &rights).await? {
-            Ok(retry) => Notice::TryingAgain { before: retry.before },
-            Err(notice) => notice,
-        }))
-    }
-
-    /// Continues a turn that ended because the model's server was away or gave no answer in time; gives what the one who asks is told.
-    pub async fn told_to_try_again(&self, id: &TurnId, user: &str, principal: &str) -> Result<Notice, DecideError> {
-        let asked = self.asked_to_try_again(id, user, principal).await?;
-        Ok(asked.map_or_else(|notice| notice, |retry| Notice::TryingAgain { before: retry.before }))
-    }
-
-    /// Continues a turn that ended in this way; gives the new turn, which begins when its lane comes to it.
+    /// Continues a turn that ended because the model's server was away or gave no answer in time. Without a new turn, the one who asks is told why.
     ///
     /// # Errors
-    /// As for [`Conversations::decide_review`]; [`DecideError::NotAgain`] when nothing can be continued.
-    pub async fn try_again(&self, id: &TurnId, user: &str, principal: &str) -> Result<TurnId, DecideError> {
-        let asked = self.asked_to_try_again(id, user, principal).await?;
-        asked.map(|retry| retry.turn).map_err(|notice| match notice {
-            Notice::NotEntitled { .. } => DecideError::Forbidden,
-            Notice::GroupUnknown { groups } => DecideError::GroupUnknown(groups),
-            Notice::TriedBefore {} => DecideError::NotAgain("it was tried again before"),
-            Notice::QueueFull { .. } => DecideError::NotAgain("too many tasks of this person wait in this chat"),
-            _ => DecideError::NotAgain(
-                "only a turn that ended because the model's server was away, or gave no answer in time, is tried again, within 24 hours",
-            ),
-        })
-    }
-
-    async fn asked_to_try_again(&self, id: &TurnId, user: &str, principal: &str) -> Result<Result<Retry, Notice>, DecideError> {
+    /// As for [`Conversations::decide_review`].
+    pub async fn try_again(&self, id: &TurnId, user: &str, principal: &str) -> Result<Result<Retry, Notice>, DecideError> {
         let mut tx = self.begin_at(id).await?;
         let turn = tx.turn(id).await?.ok_or(DecideError::NotFound)?;
         let actor = self.api_actor(turn.conversation.channel, user, principal);

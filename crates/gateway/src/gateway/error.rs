@@ -185,10 +185,7 @@ impl From<DecideError> for ApiError {
             DecideError::AskedAgain => {
                 Self::conflict("this call is asked about again: read the action, then decide with the gate_id that it has now")
             }
-            DecideError::NotAgain(why) => Self::conflict(why),
-            DecideError::OnceOnly(_) => Self::conflict(failure.to_string()),
             DecideError::NotEditable(why) => Self::conflict(why),
-            DecideError::AllStepsKept | DecideError::NoStepsKept => Self::invalid(failure.to_string()),
             DecideError::Gone => Self::new(StatusCode::GONE, "gone", "it expired; ask again for a new one"),
             DecideError::Invalid(message) => Self::invalid(message),
             DecideError::Store(failure) => failure.into(),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{ListParams, body, page, views};
-use crate::conversation::ApiDecision;
+use crate::conversation::{ApiDecision, Verb, words_of};
 use crate::gateway::error::ApiError;
 use crate::gateway::request::{Id, NoParams, Params, check_id, check_text, principal};
 use crate::gateway::state::Gateway;
@@ -59,15 +59,17 @@ pub(in crate::gateway) async fn decide(
         gate_id,
         arguments,
     } = body(&gateway, &headers, raw).await?;
-    let kind = match DecisionKind::parse(&decision) {
-        Some(kind @ (DecisionKind::Approve | DecisionKind::Reject)) => kind,
+    let words = words_of(reason.as_deref());
+    let verb = match DecisionKind::parse(&decision) {
+        Some(DecisionKind::Approve) => Verb::Approve(words),
+        Some(DecisionKind::Reject) => Verb::Refuse(words),
         _ => return Err(ApiError::invalid("decision must be approve or reject")),
     };
     check_id("user_id", &user_id)?;
     check_text("reason", reason.as_deref())?;
     let id = ActionId::new(id);
     let edit = match &arguments {
-        Some(_) if kind != DecisionKind::Approve => return Err(ApiError::invalid("arguments: only an approval can change them")),
+        Some(_) if !matches!(verb, Verb::Approve(_)) => return Err(ApiError::invalid("arguments: only an approval can change them")),
         Some(arguments) => {
             let found = find(&gateway, &id).await?;
             Some(
@@ -80,22 +82,14 @@ pub(in crate::gateway) async fn decide(
         }
         None => None,
     };
-    gateway
-        .conversations
-        .decide_action(
-            &id,
-            gate_id.map(GateId::new).as_ref(),
-            ApiDecision {
-                kind,
-                feedback: reason,
-                keep: None,
-                user_id,
-                principal: principal(&gateway),
-                edit,
-                always: false,
-            },
-        )
-        .await?;
+    let asked = ApiDecision {
+        verb,
+        user_id,
+        principal: principal(&gateway),
+        edit,
+    };
+    let gate = gate_id.map(GateId::new);
+    gateway.conversations.decide_action(&id, gate.as_ref(), asked).await?.taken()?;
     Ok(Json(view(&gateway, &find(&gateway, &id).await?)))
 }
 

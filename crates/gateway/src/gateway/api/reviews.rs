@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{ListParams, body, views};
-use crate::conversation::ApiDecision;
+use crate::conversation::{ApiDecision, Verb, words_of};
 use crate::gateway::error::ApiError;
 use crate::gateway::request::{Id, NoParams, Params, check_id, check_text, next, principal};
 use crate::gateway::state::Gateway;
@@ -60,8 +60,11 @@ pub(in crate::gateway) async fn decide(
         feedback,
         user_id,
     } = body(&gateway, &headers, raw).await?;
-    let kind = match DecisionKind::parse(&decision) {
-        Some(kind @ (DecisionKind::Approve | DecisionKind::Revise | DecisionKind::Cancel)) => kind,
+    let words = words_of(feedback.as_deref());
+    let verb = match DecisionKind::parse(&decision) {
+        Some(DecisionKind::Approve) => Verb::Approve(words),
+        Some(DecisionKind::Revise) => Verb::Revise(words),
+        Some(DecisionKind::Cancel) => Verb::Refuse(words),
         _ => return Err(ApiError::invalid("decision must be approve, revise or cancel")),
     };
     check_id("user_id", &user_id)?;
@@ -69,18 +72,15 @@ pub(in crate::gateway) async fn decide(
     let id = GateId::new(id);
     find(&gateway, &id).await?;
     let asked = ApiDecision {
-        kind,
-        feedback,
-        keep: None,
+        verb,
         user_id,
         principal: principal(&gateway),
         edit: None,
-        always: false,
     };
     // Not always the one that was named: its successor may have taken the decision.
-    let decided = gateway.conversations.decide_review(&id, asked).await?;
+    let decided = gateway.conversations.decide_review(&id, asked).await?.taken()?;
     let mut session = gateway.ledger.read().await?;
-    Ok(Json(view(&gateway, &mut session, &decided).await?))
+    Ok(Json(view(&gateway, &mut session, &decided.record).await?))
 }
 
 /// A plan review, or another gate of the same buttons: what a disabled channel cannot carry stays decidable here. The

@@ -4,11 +4,12 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use countersign_agent::domain::TurnId;
+use countersign_agent::domain::{Notice, TurnId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{ListParams, body, views};
+use crate::conversation::DecideError;
 use crate::gateway::error::ApiError;
 use crate::gateway::request::{Id, NoParams, Params, check_id, limit, next, principal};
 use crate::gateway::state::Gateway;
@@ -151,11 +152,20 @@ pub(in crate::gateway) async fn retry(
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let InTheNameOf { user_id } = body(&gateway, &headers, raw).await?;
     check_id("user_id", &user_id)?;
-    let turn = gateway
+    let asked = gateway
         .conversations
         .try_again(&TurnId::new(id), &user_id, &principal(&gateway))
         .await?;
-    Ok((StatusCode::ACCEPTED, Json(json!({ "turn_id": turn }))))
+    let retry = asked.map_err(|why| match why {
+        Notice::NotEntitled { .. } => DecideError::Forbidden.into(),
+        Notice::GroupUnknown { groups } => DecideError::GroupUnknown(groups).into(),
+        Notice::TriedBefore {} => ApiError::conflict("it was tried again before"),
+        Notice::QueueFull { .. } => ApiError::conflict("too many tasks of this person wait in this chat"),
+        _ => ApiError::conflict(
+            "only a turn that ended because the model's server was away, or gave no answer in time, is tried again, within 24 hours",
+        ),
+    })?;
+    Ok((StatusCode::ACCEPTED, Json(json!({ "turn_id": retry.turn }))))
 }
 
 async fn find(session: &mut Read, id: &str) -> Result<TurnRow, ApiError> {

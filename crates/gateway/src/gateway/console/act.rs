@@ -4,16 +4,16 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::{ActionId, ChannelKind, Decision, DecisionKind, GateId, GateKind, Notice, TurnId};
+use countersign_agent::domain::{ActionId, ChannelKind, GateId, Notice, TurnId};
 use serde_json::Value;
 
 use super::form::BrowserForm;
 use super::locale::PageLocale;
-use super::outcome::{done, not_entitled, not_entitled_to_call, refused, wants_json};
+use super::outcome::{done, wants_json};
 use super::page::whole_page;
 use super::scene::{RefusedEdit, Scene};
 use crate::channels::with_names;
-use crate::conversation::{ApiDecision, DecideError, row_done};
+use crate::conversation::{Answered, ApiDecision, DecideError, GateOutcome, Verb, words_of};
 use crate::gateway::error::ApiError;
 use crate::gateway::intake::{self, NewMessage};
 use crate::gateway::request::{check_text, principal};
@@ -49,47 +49,39 @@ pub(super) async fn decide(
 ) -> Result<Response, ApiError> {
     let form = BrowserForm::read(&gateway, &headers, body).await?;
     let mut scene = scene(&gateway, language, &form)?;
-    let feedback = Some(form.get("feedback")).filter(|text| !text.trim().is_empty());
-    check_text("feedback", feedback)?;
+    check_text("feedback", Some(form.get("feedback")))?;
     if !form.get("turn").is_empty() {
         let notice = task(&scene, &TurnId::new(form.get("turn")), form.get("decision")).await?;
         return done(&scene, &headers, notice).await;
     }
-    if form.get("decision") == "ask_again" {
-        let notice = ask_again(&scene, &GateId::new(form.get("review"))).await?;
-        return done(&scene, &headers, Some(notice)).await;
-    }
-    let keep = (form.get("decision") == "keep_steps").then(|| form.all("keep"));
-    let always = form.get("decision") == "approve_always" && !form.get("call").is_empty();
-    let kind = match DecisionKind::parse(form.get("decision")) {
-        _ if keep.is_some() => DecisionKind::Revise,
-        _ if always => DecisionKind::Approve,
-        Some(kind) => kind,
-        None => {
+    let words = words_of(Some(form.get("feedback")));
+    let verb = match form.get("decision") {
+        "approve" => Verb::Approve(words),
+        "approve_always" => Verb::ApproveAlways(words),
+        "revise" => Verb::Revise(words),
+        "keep_steps" => Verb::Keep(form.all("keep")),
+        "cancel" | "reject" => Verb::Refuse(words),
+        "ask_again" => Verb::AskAgain,
+        _ => {
             let why = "decision must be approve, revise, cancel, reject, keep_steps, ask_again or, of a call, approve_always";
             return Err(ApiError::invalid(why));
         }
     };
-    if form.get("call").is_empty() {
-        let notice = review(&scene, &GateId::new(form.get("review")), kind, feedback, keep).await?;
-        return done(&scene, &headers, Some(notice)).await;
-    }
-    let gate = Some(form.get("gate")).filter(|gate| !gate.is_empty()).map(GateId::new);
-    let id = ActionId::new(form.get("call"));
-    let arguments = match kind {
-        DecisionKind::Approve => edited(&scene, &form, &id).await?,
+    let call = Some(form.get("call")).filter(|id| !id.is_empty()).map(ActionId::new);
+    let arguments = match (&verb, &call) {
+        (Verb::Approve(_) | Verb::ApproveAlways(_), Some(call)) => edited(&scene, &form, call).await?,
         _ => None,
     };
-    let asked = ApiDecision {
-        always,
-        ..decision(&scene, ChannelKind::Console, kind, feedback)
+    let told = match &call {
+        Some(call) => action(&scene, &form, call, verb, arguments.as_deref()).await,
+        None => review(&scene, &form, verb).await,
     };
-    match action(&scene, &id, gate, asked, arguments.as_deref()).await {
+    match told {
         Ok(notice) => done(&scene, &headers, Some(notice)).await,
         // The script puts the words beside the form; without it the page comes back with what was typed.
         Err(error) if arguments.is_some() && !wants_json(&headers) => {
             scene.refused_edit = Some(RefusedEdit {
-                call: id.to_string(),
+                call: form.get("call").to_owned(),
                 text: arguments.unwrap_or_default(),
                 why: error.message().to_owned(),
             });
@@ -137,80 +129,31 @@ async fn task(scene: &Scene, id: &TurnId, decision: &str) -> Result<Option<Notic
     let channel = turn.conversation.channel;
     let (who, token) = (speaker(scene, channel), principal(gateway));
     let told = match decision {
-        "stop" => gateway.conversations.cancel_turn(id, who, &token).await.map(|_| None),
-        "try_again" => gateway.conversations.told_to_try_again(id, who, &token).await.map(Some),
+        "stop" => match gateway.conversations.cancel_turn(id, who, &token).await {
+            Ok(_) => return Ok(None),
+            Err(DecideError::Forbidden) => Notice::NotEntitled { requester: turn.user },
+            Err(DecideError::Conflict { .. }) => Notice::NothingToStop {},
+            Err(error) => return Err(error.into()),
+        },
+        "try_again" => match gateway.conversations.try_again(id, who, &token).await? {
+            Ok(retry) => retry.notice(),
+            Err(why) => why,
+        },
         _ => return Err(ApiError::invalid("decision must be stop or try_again")),
     };
-    let of_requester = || Notice::NotEntitled {
-        requester: scene.name(channel, &turn.user),
-    };
-    match told {
-        Ok(Some(Notice::NotEntitled { .. })) => Ok(Some(of_requester())),
-        Ok(notice) => Ok(notice),
-        Err(DecideError::Conflict { .. }) => Ok(Some(Notice::NothingToStop {})),
-        Err(error) => refused(scene, error, channel, of_requester, None).map(Some),
-    }
+    Ok(Some(named(scene, channel, told)))
 }
 
-async fn review(
-    scene: &Scene,
-    id: &GateId,
-    kind: DecisionKind,
-    feedback: Option<&str>,
-    keep: Option<Vec<String>>,
-) -> Result<Notice, ApiError> {
-    let gateway = &scene.gateway;
-    let Some(record) = gateway.ledger.read().await?.gate(id).await? else {
+async fn review(scene: &Scene, form: &BrowserForm, verb: Verb) -> Result<Notice, ApiError> {
+    let id = GateId::new(form.get("review"));
+    let Some(record) = scene.gateway.ledger.read().await?.gate(&id).await? else {
         return Ok(Notice::UnknownReview {});
     };
-    let gate = record.gate;
-    if kind == DecisionKind::Revise && feedback.is_none() && keep.is_none() {
-        return Ok(Notice::EmptyFeedback {});
-    }
-    let asked = ApiDecision {
-        keep,
-        ..decision(scene, gate.conversation.channel, kind, feedback)
-    };
-    Ok(match gateway.conversations.decide_review(id, asked).await {
-        Ok(record) => match (&record.decision, kind) {
-            (
-                Some(Decision {
-                    in_place_of: Some(person), ..
-                }),
-                kind,
-            ) if gate.kind != GateKind::Question => Notice::DecidedInPlace {
-                kind,
-                person: scene.name(gate.conversation.channel, person),
-            },
-            (None, _) => Notice::VoteRecorded {
-                votes: gateway.conversations.votes(&record),
-                quorum: gate.quorum,
-            },
-            (Some(_), DecisionKind::Revise) if gate.kind == GateKind::Question => Notice::Answered {},
-            (Some(_), DecisionKind::Revise) => Notice::Revised {},
-            (Some(_), DecisionKind::Cancel | DecisionKind::Reject) => match gate.kind {
-                GateKind::ToolApproval => Notice::Rejected {},
-                GateKind::PlanReview | GateKind::Question | GateKind::Budget => Notice::Cancelled {},
-            },
-            (Some(_), DecisionKind::Approve | DecisionKind::Expire | DecisionKind::Supersede) => Notice::Approved {},
-        },
-        Err(error) => refused(
-            scene,
-            error,
-            gate.conversation.channel,
-            || not_entitled(scene, &gate),
-            record.decision.map(|decision| decision.kind),
-        )?,
-    })
+    let asked = decision(scene, record.gate.conversation.channel, verb);
+    told(scene, scene.gateway.conversations.decide_review(&id, asked).await)
 }
 
-async fn action(
-    scene: &Scene,
-    id: &ActionId,
-    gate: Option<GateId>,
-    asked: ApiDecision,
-    arguments: Option<&str>,
-) -> Result<Notice, ApiError> {
+async fn action(scene: &Scene, form: &BrowserForm, id: &ActionId, verb: Verb, arguments: Option<&str>) -> Result<Notice, ApiError> {
     let gateway = &scene.gateway;
     let Some(found) = gateway.ledger.read().await?.action(id).await? else {
         return Ok(Notice::UnknownReview {});
@@ -221,37 +164,25 @@ async fn action(
     };
     let asked = ApiDecision {
         edit,
-        user_id: speaker(scene, found.channel).to_owned(),
-        ..asked
+        ..decision(scene, found.channel, verb)
     };
-    Ok(match gateway.conversations.decide_action(id, gate.as_ref(), asked).await {
-        Ok(record) if record.action.status.waits() => Notice::VoteRecorded {
-            votes: u32::try_from(record.votes.len()).unwrap_or(u32::MAX),
-            quorum: record.action.quorum,
-        },
-        Ok(record) => row_done(&record.action),
-        Err(error) => refused(
-            scene,
-            error,
-            found.channel,
-            || not_entitled_to_call(scene, &found),
-            found.action.decision.as_ref().map(|decision| decision.kind),
-        )?,
-    })
+    let gate = Some(form.get("gate")).filter(|gate| !gate.is_empty()).map(GateId::new);
+    told(scene, gateway.conversations.decide_action(id, gate.as_ref(), asked).await)
 }
 
-async fn ask_again(scene: &Scene, id: &GateId) -> Result<Notice, ApiError> {
-    let gateway = &scene.gateway;
-    let Some(record) = gateway.ledger.read().await?.gate(id).await? else {
-        return Ok(Notice::UnknownReview {});
-    };
-    let channel = record.gate.conversation.channel;
-    let notice = gateway
-        .conversations
-        .ask_again(id, speaker(scene, channel), &principal(gateway))
-        .await?;
-    let name = |id: &str| scene.name(channel, id);
-    Ok(with_names(&notice, &name).unwrap_or(notice))
+/// What the person is told: the same words as on the platforms.
+fn told(scene: &Scene, answered: Result<Answered, DecideError>) -> Result<Notice, ApiError> {
+    match answered {
+        Ok(answered) if matches!(answered.outcome, GateOutcome::NotEditable(_)) => Ok(answered.taken()?.notice),
+        Ok(answered) => Ok(named(scene, answered.record.gate.conversation.channel, answered.notice)),
+        Err(DecideError::NotFound) => Ok(Notice::UnknownReview {}),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The notice with the names of people.
+fn named(scene: &Scene, channel: ChannelKind, notice: Notice) -> Notice {
+    with_names(&notice, &|id| scene.name(channel, id)).unwrap_or(notice)
 }
 
 /// In whose name a reader of the page acts in this channel.
@@ -263,14 +194,11 @@ fn speaker(scene: &Scene, channel: ChannelKind) -> &str {
     }
 }
 
-fn decision(scene: &Scene, channel: ChannelKind, kind: DecisionKind, feedback: Option<&str>) -> ApiDecision {
+fn decision(scene: &Scene, channel: ChannelKind, verb: Verb) -> ApiDecision {
     ApiDecision {
-        kind,
-        feedback: feedback.map(str::to_owned),
-        keep: None,
+        verb,
         user_id: speaker(scene, channel).to_owned(),
         principal: principal(&scene.gateway),
         edit: None,
-        always: false,
     }
 }

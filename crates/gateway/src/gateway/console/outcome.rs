@@ -3,79 +3,14 @@
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use countersign_agent::domain::{Approvers, ChannelKind, DecisionKind, Gate, GateKind, Notice, NoticeTone, Outbound};
+use countersign_agent::domain::{Notice, NoticeTone};
 use serde_json::json;
 
 use super::page::{Toast, whole_page};
 use super::redirect::see;
 use super::scene::Scene;
 use crate::channels::notice_text;
-use crate::conversation::DecideError;
 use crate::gateway::error::ApiError;
-use crate::store::ActionRecord;
-
-/// What a refusal says on the page: the same words as on the platforms. `who_may`: whom it names to a person who may not. `before`: what was
-/// decided first.
-pub(super) fn refused(
-    scene: &Scene,
-    error: DecideError,
-    channel: ChannelKind,
-    who_may: impl FnOnce() -> Notice,
-    before: Option<DecisionKind>,
-) -> Result<Notice, ApiError> {
-    Ok(match error {
-        DecideError::NotFound => Notice::UnknownReview {},
-        DecideError::Forbidden => who_may(),
-        DecideError::GroupUnknown(groups) => Notice::GroupUnknown { groups },
-        DecideError::Conflict {
-            by,
-            through_api,
-            in_place_of,
-            at,
-        } => Notice::AlreadyDecided {
-            kind: before.unwrap_or(DecisionKind::Approve),
-            by: by.map(|by| scene.name(channel, &by)),
-            through_api,
-            in_place_of: in_place_of.map(|person| scene.name(channel, &person)),
-            at: at.rfc3339(),
-        },
-        DecideError::AskedAgain => Notice::Superseded {},
-        DecideError::AllStepsKept => Notice::AllStepsKept {},
-        DecideError::NoStepsKept => Notice::NoStepsKept {},
-        DecideError::OnceOnly(notice) => notice,
-        DecideError::Gone => Notice::Expired {
-            goal: String::new(),
-            again: false,
-        },
-        DecideError::Invalid(_) | DecideError::NotAgain(_) | DecideError::NotEditable(_) | DecideError::Store(_) => {
-            return Err(error.into());
-        }
-    })
-}
-
-/// Who may decide `gate` in the console. Over the API only the console refuses a person.
-pub(super) fn not_entitled(scene: &Scene, gate: &Gate) -> Notice {
-    let approvers = scene
-        .live
-        .in_chat(ChannelKind::Console, &gate.conversation.chat)
-        .approvers_of(gate.kind);
-    let deciders = match &gate.card {
-        Outbound::ApprovalCard(card) => card.deciders_by(approvers),
-        _ => approvers.deciders(&gate.requester),
-    };
-    Notice::not_entitled(&deciders, &|id| scene.person(id).name)
-}
-
-/// Who may decide this call in the console.
-pub(super) fn not_entitled_to_call(scene: &Scene, found: &ActionRecord) -> Notice {
-    let ours = scene
-        .live
-        .in_chat(ChannelKind::Console, &found.chat)
-        .approvers_of(GateKind::ToolApproval);
-    let call = &found.action;
-    let deciders = Approvers::deciders_of_call(call.approvers.as_ref(), call.quorum, ours, &found.user);
-    Notice::not_entitled(&deciders, &|id| scene.person(id).name)
-}
 
 /// Does the script of the page ask?
 pub(super) fn wants_json(headers: &HeaderMap) -> bool {

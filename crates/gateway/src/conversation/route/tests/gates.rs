@@ -1,6 +1,7 @@
 //! Answers to open gates: which one is meant, by whom, and what the words do there.
 
-use countersign_agent::domain::{ActionId, ActionStatus, ActionView, ApprovalCard, EffectClass};
+use countersign_agent::domain::handshake::{Actor, Refusal};
+use countersign_agent::domain::{ActionId, ActionStatus, ActionView, ApprovalCard, EffectClass, Via};
 
 use super::*;
 
@@ -220,12 +221,16 @@ fn a_word_approves_only_what_was_shown() {
             copy: None,
             cut: false,
         });
-        let expected = if allowed {
-            does(&gate, Act::Approve)
-        } else {
-            Meaning::Tell("not shown whole", Notice::NotShownWhole {})
-        };
-        assert_eq!(route(&said("OK").open(&[&gate])), expected);
+        let ok = said("OK").open(&[&gate]);
+        assert_eq!(route(&ok), does(&gate, Act::Approve));
+        let actor = Actor::person("u1", Via::Text, "evt", Millis(1_000));
+        // What is hidden counts wherever a card is approved as a whole.
+        let whole = undecided(&Gate {
+            kind: GateKind::Budget,
+            ..gate.clone()
+        });
+        let settled = ok.rights.settle(&whole, &[], None, &Act::Approve, None, &actor);
+        assert_eq!(settled.err(), (!allowed).then_some(Refusal::NotShownWhole));
         assert_eq!(route(&said("不行").open(&[&gate])), does(&gate, Act::Reject(None)));
     }
 }

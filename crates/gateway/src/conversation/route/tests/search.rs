@@ -1,6 +1,6 @@
 //! Every life of a gate, up to eight things that people, the platform, time and the processes do to it: no stuck and no double state.
 //!
-//! Real code: what words mean (`route`, `Phrase`), what a button does (`act_of`), who may (`Rights`), which votes count, how many are
+//! Real code: what words mean (`route`, `Phrase`), what a button does (`Verb`), who may (`Rights`), which votes count, how many are
 //! needed and what an act decides (`handshake::settle`, `handshake::settle_rows`). Model: the rows
 //! that the ledger keeps (votes by person, one decision by key, verdicts of actions), the card on its way, time, `/stop`, and two
 //! workers, one of each process, who take the lane with a fence, read and commit, and lose the lease in between. The search is breadth

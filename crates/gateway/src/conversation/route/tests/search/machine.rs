@@ -11,10 +11,10 @@ use countersign_agent::domain::handshake::Act;
 use countersign_agent::domain::{ActionStatus, Approvers, Click, ClickVerb, DecisionKind, Gate, GateKind, Millis, TurnStatus};
 
 use super::{EVENTS, FEWER_EVENTS};
-use crate::conversation::click::act_of;
 use crate::conversation::rights::Rights;
 use crate::conversation::route::tests::{decided, gate, kind, said, turn, undecided};
 use crate::conversation::route::{Meaning, ReplyTo, route};
+use crate::conversation::verb::Verb;
 
 /// The requester, and another member of the chat.
 const PEOPLE: [&str; 2] = ["u1", "u2"];
@@ -376,7 +376,7 @@ impl Machine {
                     self.decide(state, DecisionKind::Cancel, Some(who));
                 }
             }
-            Said::Acts(act) => self.settle(state, who, &act),
+            Said::Acts(act) => self.settle(state, who, None, &act),
             Said::Other => {}
         }
     }
@@ -434,7 +434,7 @@ impl Machine {
             } else {
                 Act::Reject(None)
             };
-            return self.settle_rows(state, who, Some(row), &act);
+            return self.settle(state, who, Some(row), &act);
         }
         let click = Click {
             verb,
@@ -443,8 +443,8 @@ impl Machine {
             kept: vec![String::from("1")],
             card: None,
         };
-        if let Some(act) = act_of(&click, self.kind) {
-            self.settle(state, who, &act);
+        if let Some(act) = Verb::pressed(&click).and_then(|verb| verb.at(self.kind)) {
+            self.settle(state, who, None, &act);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What an act of a person does to the machine, by the real rules.
 
-use countersign_agent::domain::handshake::{Act, Actor, Settlement};
-use countersign_agent::domain::{Action, ActionId, ActionStatus, EffectClass, GateKind, Millis, TurnId, Via, Vote};
+use countersign_agent::domain::handshake::{Act, Actor};
+use countersign_agent::domain::{Action, ActionId, ActionStatus, EffectClass, Millis, TurnId, Via, Vote};
 
 use super::{Fault, GROUP, Machine, PEOPLE, State};
 use crate::conversation::route::tests::undecided;
@@ -37,34 +37,20 @@ fn rows(state: &State) -> Vec<Action> {
 }
 
 impl Machine {
-    pub(super) fn settle(&self, state: &mut State, who: usize, act: &Act) {
-        if self.kind == GateKind::ToolApproval {
-            return self.settle_rows(state, who, None, act);
-        }
-        let rights = self.rights(state.left);
-        let actor = Actor::person(PEOPLE[who], Via::Text, "evt", Millis(1_000));
-        let Ok(answer) = rights.settle(&self.record(state), act, None, &actor) else {
-            return;
-        };
-        if answer.vote.is_some() {
-            state.votes[who] = (state.votes[who] + 1).min(self.most_votes());
-        }
-        if let Settlement::Decided(decision) = answer.settlement {
-            self.decide(state, decision.kind, Some(who));
-        }
-    }
-
-    /// As the conversation settles rows: a vote is kept.
-    pub(super) fn settle_rows(&self, state: &mut State, who: usize, one: Option<usize>, act: &Act) {
+    /// As the conversation settles: a vote is kept. `one`: at this call alone.
+    pub(super) fn settle(&self, state: &mut State, who: usize, one: Option<usize>, act: &Act) {
         let (rights, rows) = (self.rights(state.left), rows(state));
         let one = one.map(|at| &rows[at].id);
         let actor = Actor::person(PEOPLE[who], Via::Text, "evt", Millis(1_000));
         let at = |id: &ActionId| rows.iter().position(|row| row.id == *id).unwrap_or_default();
-        let Ok(settled) = rights.settle_rows(&self.record(state), &rows, one, act, None, &actor) else {
+        let Ok(settled) = rights.settle(&self.record(state), &rows, one, act, None, &actor) else {
             return;
         };
         for vote in &settled.votes {
-            let given = &mut state.row_votes[vote.row.as_ref().map(at).unwrap_or_default()][who];
+            let given = match &vote.row {
+                Some(row) => &mut state.row_votes[at(row)][who],
+                None => &mut state.votes[who],
+            };
             *given = (*given + 1).min(self.most_votes());
         }
         for (id, decision) in &settled.decided {
