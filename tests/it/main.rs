@@ -86,6 +86,7 @@ mod sockets;
 mod stopping;
 mod store_actions;
 mod store_audit;
+mod store_cards;
 mod store_crashes;
 mod store_damage;
 mod store_gates;

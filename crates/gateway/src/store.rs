@@ -16,7 +16,7 @@ pub use ledger::{
     ActionRecord, AuditCheck, AuditEntry, AuditHead, Backlog, ChatEntry, Cursor, DamagedRow, EventPlace, EventRow, EventSpan, FeedbackRow,
     GateRecord, InboxRow, InboxState, InvalidAuditHead, InvalidCursor, Lease, Ledger, Line, LineKind, ListQuery, NewOutbox, OutboxRow,
     OutgoingFile, Page, PostState, PruneCounts, Read, Renewal, SchemaState, SealPart, Signal, SimulatedCommit, SimulatedOrder,
-    SimulatedTurn, Tail, TurnRow, Tx, event_id, outbox_key, reminder_keys,
+    SimulatedTurn, Tail, TurnRow, Tx, card_key, event_id, outbox_key, reminder_keys,
 };
 
 pub use countersign_agent::domain::OutboxOp;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_playground::Posted;
+use countersign_playground::{Fault, Posted};
 use futures_util::future::join;
 use serde_json::{Value, json};
 
@@ -28,6 +28,7 @@ on_both! {
     who_was_taken_off_the_list_gets_no_new_card,
     a_copy_of_a_card_whose_chat_is_served_no_more_decides_nothing,
     a_forwarded_copy_decides_nothing,
+    a_press_that_is_faster_than_the_receipt_counts,
     the_end_of_the_time_shows_on_all_copies,
     a_person_out_of_reach_holds_up_nothing,
     calls_are_escalated_too,
@@ -410,6 +411,43 @@ async fn a_forwarded_copy_decides_nothing(on: On) {
     }
     assert_eq!(world.review_of(&card).await["status"], "pending");
     world.tap(u, c, &card, "cancel", None).await;
+    world.end().await;
+}
+
+/// A direct card can be pressed while nobody has told yet as which message it was posted: the press counts at once, for the person who has it.
+async fn a_press_that_is_faster_than_the_receipt_counts(on: On) {
+    let (c, u, chief) = (on.chat("c1"), on.user("u1"), on.user("chief"));
+    let to = list(on, &["chief"]);
+    let world = World::frozen_on(on, &[(TO, to.as_str()), (AFTER, "10"), (PERCENT, "0")], reporter).await;
+    world.say(u, c, TASK, GROUP).await;
+    let card = world.plan_card(c).await;
+    world.chat.fault("create", Fault::LoseAnswer);
+    world.clock.advance(10 * MINUTE);
+    let first = copy(&world, chief).await;
+    // The clock stands: the post is not tried again, and no receipt comes.
+    let known = stored(&world, "SELECT person FROM cards WHERE person <> '' AND message IS NULL").await;
+    assert_eq!(known, [chief]);
+    let value = first.button("approve").unwrap();
+    let other = on.user("u9");
+    world
+        .press(other, &direct_of(on, other), &first, &value, None)
+        .await
+        .told("已经不在了")
+        .await;
+    world
+        .tap(chief, &direct_of(on, chief), &first, "approve", None)
+        .await
+        .done("已确认");
+    world.hears(c, "全部完成").await;
+    assert_eq!(world.review_of(&card).await["decision"]["by"], chief);
+    eventually("the decision on the direct card", || async {
+        world.clock.advance(Duration::from_secs(2));
+        let shown = world.chat.snapshot();
+        let first = shown.messages.iter().find(|posted| posted.id == first.id)?;
+        first.words().contains("已确认").then_some(())
+    })
+    .await;
+    assert_eq!(world.posts(&direct_of(on, chief)), 1);
     world.end().await;
 }
 

@@ -278,13 +278,13 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    /// `person` is asked about `gate` too; a copy of its card waits in the outbox for the direct chat, which has their id here.
+    /// `person` is asked about `gate` too; their direct card waits in the outbox. The direct chat has their id here.
     pub async fn escalates(&self, turn: &TurnRow, gate: &Gate, person: &str) {
         let (mut tx, lease) = self.lease(turn).await;
         let (now, to) = (self.clock.now(), [person.to_owned()]);
         assert!(tx.mark_escalated(&lease, &gate.id, &to, now).await.unwrap());
         let gate = tx.gate(&gate.id).await.unwrap().unwrap().gate;
-        tx.post_copies(&gate, &gate.card).await.unwrap();
+        tx.post_direct_cards(&gate, &gate.card).await.unwrap();
         assert!(tx.release(&lease, gate.expires_at).await.unwrap());
         tx.commit().await.unwrap();
     }

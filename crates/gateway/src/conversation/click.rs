@@ -1,24 +1,18 @@
 //! Buttons and forms of our cards, decided in the request that brings them: one transaction for the inbox row and the decision.
 
-use std::time::Duration;
-
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
     ActionId, Click, ClickTarget, ClickVerb, DecisionKind, Gate, GateId, GateKind, Inbound, InboundBody, Notice, Outbound, TurnId,
     TurnReason, Via,
 };
 
-use crate::store::{Read, StoreError, Tx};
+use crate::store::{GateRecord, Read, StoreError, Tx};
 
 use super::answer::{AnswerTo, Answered, GateAnswer, QuestionRef, answer};
 use super::settle::GateOutcome;
 use super::try_again::try_again;
 use super::verb::Verb;
 use super::{ClickAnswer, Conversations, paint};
-
-/// How often, and how long after each other, a press waits to be told that it was on a copy which is being delivered: a second in all.
-const COPY_LOOKS: usize = 20;
-const COPY_LOOK: Duration = Duration::from_millis(50);
 
 impl Conversations {
     /// Decides a click. The answer is for the one who clicked; everybody else sees the repainted card.
@@ -89,43 +83,33 @@ impl Conversations {
         Ok(answer)
     }
 
-    /// The gate whose button was pressed elsewhere than on its card: on the copy in the direct chat of the person who pressed it, or in the list of
-    /// what waits for them. `None` means that it was neither.
+    /// The gate whose button was pressed elsewhere than in its chat: on the direct card of the person who pressed it, or in the list of what
+    /// waits for them. `None` means that it was neither.
     async fn elsewhere(&self, inbound: &Inbound, click: &Click) -> Result<Option<Gate>, StoreError> {
-        for _ in 0..COPY_LOOKS {
-            let mut session = self.ledger.read().await?;
-            let id = match &click.target {
-                Some(ClickTarget::Gate(id)) => Some(id.clone()),
-                Some(ClickTarget::Action(button)) => session.action(&button.unmarked().0).await?.and_then(|record| record.action.gate_id),
-                Some(ClickTarget::Turn(_)) | None => None,
-            };
-            let Some(id) = id else { return Ok(None) };
-            let gate = session.gate(&id).await?.map(|record| record.gate);
-            if in_list(inbound) {
-                return Ok(gate);
-            }
-            let Some(pressed) = &click.card else { return Ok(None) };
-            let Some(gate) = gate.filter(|gate| gate.conversation.chat != inbound.conversation.chat) else {
-                return Ok(None);
-            };
-            if session.is_copy(&id, &inbound.sender, &inbound.conversation, pressed).await? {
-                return Ok(Some(gate));
-            }
-            if !session.is_copy_under_way(&id, &inbound.sender).await? {
-                return Ok(None);
-            }
-            // The person was faster than the news of its arrival.
-            drop(session);
-            tokio::time::sleep(COPY_LOOK).await;
-        }
-        Ok(None)
+        let mut session = self.ledger.read().await?;
+        let id = match &click.target {
+            Some(ClickTarget::Gate(id)) => Some(id.clone()),
+            Some(ClickTarget::Action(button)) => session.action(&button.unmarked().0).await?.and_then(|record| record.action.gate_id),
+            Some(ClickTarget::Turn(_)) | None => None,
+        };
+        let Some(id) = id else { return Ok(None) };
+        let Some(GateRecord { gate, .. }) = session.gate(&id).await? else {
+            return Ok(None);
+        };
+        let (place, person) = (&inbound.conversation, &inbound.sender);
+        let there = match &click.card {
+            _ if in_list(inbound) => true,
+            Some(pressed) if gate.conversation.chat != place.chat => session.is_direct_card(&gate, person, place, pressed).await?,
+            _ => false,
+        };
+        Ok(there.then_some(gate))
     }
 }
 
 struct Press<'a> {
     inbound: &'a Inbound,
     click: &'a Click,
-    /// The gate, where it was pressed on a copy for the one who pressed it, or in the list of what waits for them.
+    /// The gate, where it was pressed on the direct card of the one who pressed it, or in the list of what waits for them.
     elsewhere: Option<&'a Gate>,
     conversations: &'a Conversations,
     actor: Actor,
@@ -139,7 +123,7 @@ impl Press<'_> {
         Ok(answer.map(|(answer, taken)| if taken == *id { answer } else { ClickAnswer::notice(answer.notice) }))
     }
 
-    /// Answers the call whose `button` was pressed. The mark on it names the question, else the card does. A copy is the gate's card. The list of
+    /// Answers the call whose `button` was pressed. The mark on it names the question, else the card does. A direct card is the gate's card. The list of
     /// what waits for a person, which may be an old picture, has no card and needs the mark.
     async fn at_call(&self, tx: &mut Tx, button: &ActionId) -> Result<Option<ClickAnswer>, StoreError> {
         let (id, mark) = button.unmarked();

@@ -55,13 +55,13 @@ pub(super) struct MessageContext {
     pub(super) replies_to_unknown: bool,
     /// The message it replies to, if that is ours or a request.
     pub(super) reply: Option<Reply>,
-    /// Open gates of the chat, all threads, oldest first; none of them has lapsed. In a direct chat those are among them of whose cards the
-    /// sender has a copy there.
+    /// Open gates of the chat, all threads, oldest first; none of them has lapsed. In a direct chat those are among them whose
+    /// direct card the sender has there.
     pub(super) open: Vec<Gate>,
     /// The rights at those gates, which are of other chats.
     pub(super) elsewhere_rights: Vec<(GateId, Rights)>,
-    /// A copy of a card is on its way into this direct chat, whose message is not known yet.
-    pub(super) copy_under_way: bool,
+    /// A direct card is on its way to the sender, whose message is not known yet.
+    pub(super) direct_card_under_way: bool,
     /// The unfinished turn of the sender's lane.
     pub(super) lane_turn: Option<TurnRow>,
     /// The sender's unfinished turns of the chat, when the lane has none: where a flat message has a thread of its own, what is
@@ -193,7 +193,7 @@ impl MessageContext {
     /// It replies to a message that we do not know, and a card is with the platform (or on its way) whose receipt we do not
     /// have: it may be that card. The sender's own card is waited for, that of others for a moment.
     pub(super) fn may_answer_a_card_under_way(&self) -> bool {
-        if self.copy_under_way && self.fresh && self.command.is_none() && (self.replies_to_unknown || self.phrase.is_listed()) {
+        if self.direct_card_under_way && self.fresh && self.command.is_none() && (self.replies_to_unknown || self.phrase.is_listed()) {
             return true;
         }
         let under_way = |gate: &Gate| gate.delivered_at.is_none() && (gate.lane_id == self.lane || self.fresh);

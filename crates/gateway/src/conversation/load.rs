@@ -60,14 +60,17 @@ pub(super) async fn load_context(
         session.lapse_gate(gate, now).await?;
     }
     // Those of other chats lapse in their own.
-    let copied = if direct { session.copied_gates(place).await? } else { Vec::new() };
+    let sent_here = match direct {
+        true => session.gates_of_direct_chat(place, sender).await?,
+        false => Vec::new(),
+    };
     let mut elsewhere_rights = Vec::new();
-    for gate in &copied {
+    for gate in &sent_here {
         let rights = conversations.rights_of(session, &gate.conversation, sender).await?;
         elsewhere_rights.push((gate.id.clone(), rights));
     }
-    let lapsed = copied.iter().find(|gate| now >= gate.expires_at).map(|gate| gate.id.clone());
-    open.extend(copied);
+    let lapsed = sent_here.iter().find(|gate| now >= gate.expires_at).map(|gate| gate.id.clone());
+    open.extend(sent_here);
     open.retain(|gate| now < gate.expires_at);
     let lane_turn = match session.turn_of_lane(&lane).await? {
         Some(id) => session.turn(&id).await?.filter(|turn| !turn.status.is_final()),
@@ -127,7 +130,7 @@ pub(super) async fn load_context(
         reply,
         open,
         elsewhere_rights,
-        copy_under_way: direct && session.are_copies_under_way(place, sender).await?,
+        direct_card_under_way: direct && session.is_direct_card_under_way(place, sender).await?,
         lane_turn,
         elsewhere,
         queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),
@@ -146,7 +149,7 @@ async fn elsewhere(session: &mut Read, row: &InboxRow) -> Result<Vec<TurnRow>, S
 }
 
 /// What the message replies to: the nearest of parent and root that is a message of one of our turns.
-async fn reply(session: &mut Read, row: &InboxRow, message: &InboundMessage) -> Result<Option<Reply>, StoreError> {
+async fn reply(session: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Result<Option<Reply>, StoreError> {
     let place = &row.inbound.conversation;
     for id in &message.replies_to {
         let ids = std::slice::from_ref(id);
@@ -160,11 +163,10 @@ async fn reply(session: &mut Read, row: &InboxRow, message: &InboundMessage) -> 
             continue;
         };
         let is_card = match &gate {
-            Some(record) => {
-                record.gate.card_message.as_ref() == Some(id)
-                    || session.is_copy(&record.gate.id, &row.inbound.sender, place, id).await?
-                    || is_earlier_card(session, record, id).await?
-            }
+            Some(record) => match session.gate_of_card(place, id, &row.inbound.sender).await? {
+                Some(card) => card == record.gate.id || is_earlier(session, &card, record).await?,
+                None => false,
+            },
             None => false,
         };
         let is_request = turn.as_ref().is_some_and(|turn| turn.request_message.as_ref() == Some(id))
@@ -190,13 +192,13 @@ async fn under_way(session: &mut Read, closed: Option<&GateRecord>, reply: Optio
     Ok(ids)
 }
 
-/// Is the message an earlier card of the plan that `record` asks about? A question was answered in between.
-async fn is_earlier_card(session: &mut Read, record: &GateRecord, id: &str) -> Result<bool, StoreError> {
-    let card = session.gate_of_card(&record.gate.conversation, id).await?;
-    Ok(card.is_some_and(|gate| gate.asks_the_same(&record.gate)))
+/// Did `gate` ask about the plan that `record` asks about? A question was answered in between.
+async fn is_earlier(session: &mut Read, gate: &GateId, record: &GateRecord) -> Result<bool, StoreError> {
+    let earlier = session.gate(gate).await?;
+    Ok(earlier.is_some_and(|earlier| earlier.gate.asks_the_same(&record.gate)))
 }
 
-/// The gate that a late word is about: the sender's own that was closed last, else in a direct chat the one of a copy, else the chat's
+/// The gate that a late word is about: the sender's own that was closed last, else in a direct chat the one of a card there, else the chat's
 /// newest review if the sender might have decided it. None after a day.
 async fn closed_lately(
     session: &mut Read,
@@ -211,7 +213,7 @@ async fn closed_lately(
     if let Some(record) = session.last_closed_gate(place, sender, since).await? {
         return Ok(Some(record));
     }
-    if direct && let Some(record) = session.last_closed_copy(place, since).await? {
+    if direct && let Some(record) = session.last_closed_of_direct_chat(place, since).await? {
         return Ok(Some(record));
     }
     let query = ListQuery {

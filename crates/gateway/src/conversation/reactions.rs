@@ -2,9 +2,9 @@
 //! too.
 
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{Conversation, Gate, Notice, Reaction, Thumb, Via};
+use countersign_agent::domain::{Conversation, Notice, Reaction, Thumb, Via};
 
-use crate::store::{InboxRow, StoreError, Tx};
+use crate::store::{GateRecord, InboxRow, StoreError, Tx};
 
 use super::Conversations;
 use super::answer::{AnswerTo, GateAnswer, answer};
@@ -27,34 +27,37 @@ impl Conversations {
         if tx.fact(&place.bot_fact()).await?.as_ref() == Some(sender) {
             return Ok(RowEnd::Done("our own"));
         }
-        let Some(gate) = tx.open_gate_of_message(place, &reaction.message_id, sender).await? else {
+        let record = match tx.gate_of_card(place, &reaction.message_id, sender).await? {
+            Some(gate) => tx.gate(&gate).await?,
+            None => None,
+        };
+        let Some(record) = record.filter(|record| record.decision.is_none()) else {
             // The card may be in the chat already, and the news of it on its way.
             let fresh = self.clock.now().since(row.received_at) < DELIVERY;
-            return Ok(match fresh && tx.is_card_under_way(place).await? {
+            return Ok(match fresh && tx.is_card_under_way(place, sender).await? {
                 true => RowEnd::Wait,
                 false => RowEnd::Done("no card that waits"),
             });
         };
-        if gate.conversation.chat != locked.chat {
-            return Ok(RowEnd::Elsewhere(Box::new(gate.conversation)));
+        if record.gate.conversation.chat != locked.chat {
+            return Ok(RowEnd::Elsewhere(Box::new(record.gate.conversation)));
         }
         if tx.has_later_reaction(row, reaction).await? {
             return Ok(RowEnd::Done("overtaken"));
         }
-        self.react(tx, row, reaction, &gate).await
+        self.react(tx, row, reaction, &record).await
     }
 
-    /// Carries a reaction on the card of `gate` out.
-    async fn react(&self, tx: &mut Tx, row: &InboxRow, reaction: &Reaction, gate: &Gate) -> Result<RowEnd, StoreError> {
-        let sender = &row.inbound.sender;
+    /// Carries a reaction on the card of the gate of `record` out.
+    async fn react(&self, tx: &mut Tx, row: &InboxRow, reaction: &Reaction, record: &GateRecord) -> Result<RowEnd, StoreError> {
+        let (gate, sender) = (&record.gate, &row.inbound.sender);
         let actor = Actor::person(sender, Via::Reaction, &row.inbound.event_key, self.clock.now());
         let rights = self.rights_of(tx, &gate.conversation, sender).await?;
         let phrase = match (reaction.thumb, reaction.taken_away) {
             (Thumb::Up, false) => Phrase::Approve,
             (Thumb::Down, false) => Phrase::Cancel,
             (Thumb::Up, true) => {
-                let record = tx.gate_now(&gate.id).await?;
-                let withdrawn = withdraw(tx, &record, &actor, &rights).await?;
+                let withdrawn = withdraw(tx, record, &actor, &rights).await?;
                 return Ok(RowEnd::Done(if withdrawn { "withdrawn" } else { "nothing to withdraw" }));
             }
             // It left no vote that could be taken back.

@@ -88,7 +88,7 @@ pub(super) fn route(context: &MessageContext) -> Meaning {
     answer(context).or_else(|| late(context)).unwrap_or_else(|| task(context))
 }
 
-/// The gate of another chat that `meaning` acts on: a copy of its card is in this one.
+/// The gate of another chat that `meaning` acts on: a direct card of it is in this one.
 pub(super) fn acts_elsewhere<'a>(context: &'a MessageContext, meaning: &Meaning) -> Option<&'a Gate> {
     let gate = match meaning {
         Meaning::Answer(gate, _) | Meaning::Refuse(gate) => context.open.iter().find(|open| open.id == gate.id),

@@ -38,7 +38,7 @@ pub(super) enum RowEnd {
     Wait,
     /// Not before it is known who is in these groups.
     LookUp(Vec<String>),
-    /// It is about a gate of this chat, whose lock it needs: a copy of its card is in the direct chat of the sender.
+    /// It is about a gate of this chat, whose lock it needs: the sender has a direct card of it.
     Elsewhere(Box<Conversation>),
 }
 

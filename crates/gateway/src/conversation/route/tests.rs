@@ -157,7 +157,7 @@ fn said(text: &str) -> MessageContext {
         reply: None,
         open: Vec::new(),
         elsewhere_rights: Vec::new(),
-        copy_under_way: false,
+        direct_card_under_way: false,
         lane_turn: None,
         elsewhere: Vec::new(),
         queued: 0,

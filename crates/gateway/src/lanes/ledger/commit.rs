@@ -19,7 +19,7 @@ use super::split::split;
 use super::successor::{carry_votes, succeed};
 use crate::config::ChannelLive;
 use crate::lanes::state::encode;
-use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Signal, StoreError, TurnRow, Tx, event_id, outbox_key};
+use crate::store::{AuditEntry, EventRow, Lease, NewOutbox, OutboxOp, Signal, StoreError, TurnRow, Tx, card_key, event_id, outbox_key};
 
 /// Writes everything that a step changed into `tx` and `row`, under the fence of `lease`; gives the events that it appended.
 /// A card that opens says who may approve now, by the channel's settings: `live`.
@@ -373,10 +373,10 @@ async fn open_gate(
             reply_to: replaced.or_else(|| row.request_message.clone()),
             content: card.clone(),
         },
-        ..post(row, outbox_key(&["gate", id.as_str()]), Some(id.clone()), card)
+        ..post(row, card_key(&id, ""), Some(id.clone()), card)
     };
     tx.enqueue(&posted).await?;
-    tx.post_copies(&gate, &gate.card).await?;
+    tx.post_direct_cards(&gate, &gate.card).await?;
     tx.audit(AuditEntry {
         kind: "gate_opened",
         turn_id: Some(row.id.clone()),
@@ -396,7 +396,7 @@ async fn show_progress(tx: &mut Tx, row: &mut TurnRow, before: &TurnState, turn:
         return Ok(());
     };
     let target = match &gate {
-        Some(gate) => outbox_key(&["gate", gate.as_str()]),
+        Some(gate) => card_key(gate, ""),
         None => outbox_key(&["progress", row.id.as_str()]),
     };
     if gate.is_none() && !before.review.progress_posted {

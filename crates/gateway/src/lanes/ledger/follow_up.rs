@@ -78,7 +78,7 @@ impl LedgerJournal {
         }
         let Some(record) = tx.gate(&gate.id).await? else { return Ok(false) };
         let card = tx.shown_card(&record.gate).await?;
-        tx.post_copies(&record.gate, &card).await?;
+        tx.post_direct_cards(&record.gate, &card).await?;
         let [_, key] = reminder_keys(&gate.id);
         let words = Notice::Escalated {
             gate: gate.kind,

@@ -2,15 +2,12 @@
 //! They are unique rows that need no lease, so that no answer waits for a running turn.
 
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{
-    Action, ActionId, AskedAgain, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Outbound, OutboxOp, Vote,
-};
+use countersign_agent::domain::{Action, ActionId, AskedAgain, CardState, Decision, DecisionKind, Gate, GateId, GateKind, Millis, Vote};
 use serde_json::{Value, json};
 
 use super::Result;
 use super::audit::AuditEntry;
 use super::gates::GateRecord;
-use super::outbox::{NewOutbox, outbox_key};
 use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use super::wakeups::ListenEnd;
@@ -102,7 +99,8 @@ impl Tx {
             args![closed(decision.kind), decision.at.0, gate.id.as_str()],
         )
         .await?;
-        self.drop_follow_ups(&gate.id).await?;
+        self.drop_reminders(&gate.id).await?;
+        self.drop_direct_cards(&gate.id).await?;
         self.tell_redis(|_| Ok(ReviewChange::remove(gate)))?;
         self.wake_lane(&gate.lane_id).await?;
         self.effects.endings.push(ListenEnd::Gate {
@@ -157,24 +155,6 @@ impl Tx {
         let details = json!({ "kind": decision.kind, "digest": gate.digest, "in_place_of": decision.in_place_of });
         self.audit_act("decision", gate, None, actor, details);
         Ok(Some(rows))
-    }
-
-    /// Repaints the card of `gate` and its copies; `change` names what happened, so that the same change repaints once. It takes its place among
-    /// the turn's own posts, so that it never overtakes or trails the turn's progress.
-    pub(crate) async fn repaint_card(&mut self, gate: &Gate, change: &str, content: Outbound) -> Result<()> {
-        self.repaint_copies(gate, change, &content).await?;
-        let new = NewOutbox {
-            key: outbox_key(&["repaint", gate.id.as_str(), change]),
-            queue: gate.turn_id.to_string(),
-            gate_id: None,
-            turn_id: Some(gate.turn_id.clone()),
-            conversation: gate.conversation.clone(),
-            op: OutboxOp::Patch {
-                target: outbox_key(&["gate", gate.id.as_str()]),
-                content,
-            },
-        };
-        self.enqueue(&new).await
     }
 
     /// Adds `kind` to the trail, with who did it and the evidence.

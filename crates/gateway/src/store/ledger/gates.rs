@@ -101,17 +101,6 @@ impl Read {
         rows.iter().map(read).collect()
     }
 
-    /// The gate whose card has this message id.
-    pub async fn gate_of_card(&mut self, conversation: &Conversation, message_id: &str) -> Result<Option<Gate>> {
-        self.maybe(
-            select!("WHERE card_ref = $1 ORDER BY opened_at DESC LIMIT 1"),
-            args![keys::message_ref(conversation, message_id)],
-        )
-        .await?
-        .map(|row| read(&row))
-        .transpose()
-    }
-
     /// Open gates of a chat (all threads), oldest first.
     pub async fn open_gates(&mut self, conversation: &Conversation) -> Result<Vec<Gate>> {
         let rows = self
@@ -145,15 +134,14 @@ impl Read {
         Ok((found, more))
     }
 
-    /// The gate (newest first, open or closed) whose card, request or any post of whose turn has one of these message ids.
+    /// The gate (newest first, open or closed) whose request or any post of whose turn, cards among them, has one of these message ids.
     pub async fn gate_by_message(&mut self, conversation: &Conversation, message_ids: &[String]) -> Result<Option<GateRecord>> {
         let mut newest: Option<Gate> = None;
         for id in message_ids {
             let found = self
                 .maybe(
                     select!(
-                        "WHERE id IN (SELECT id FROM gates WHERE card_ref = $1
-                           UNION SELECT id FROM gates WHERE request_ref = $1
+                        "WHERE id IN (SELECT id FROM gates WHERE request_ref = $1
                            UNION SELECT gates.id FROM gates JOIN outbox ON outbox.turn_id = gates.turn_id WHERE outbox.message_ref = $1)
                          ORDER BY opened_at DESC, id DESC LIMIT 1"
                     ),
@@ -336,6 +324,7 @@ impl Tx {
         let started = now.0.saturating_add(gate.ttl_ms);
         let hard_limit = gate.opened_at.0.saturating_add(gate.ttl_ms.saturating_mul(2));
         let expires_at = if open { started.min(hard_limit) } else { gate.expires_at.0 };
+        // Programs of the version before find the card by `card_ref`.
         self.run(
             "UPDATE gates SET delivered_at = $1, card_at = $2, card_message = $3, card_ref = $4, expires_at = $5
              WHERE id = $6 AND delivered_at IS NULL",
@@ -379,7 +368,7 @@ impl Tx {
 }
 
 /// Where the gate of `row` is.
-pub(super) fn place(row: &Row) -> Result<Conversation> {
+fn place(row: &Row) -> Result<Conversation> {
     let request: Request = row.json("request")?;
     Ok(request.conversation)
 }

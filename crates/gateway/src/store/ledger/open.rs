@@ -119,11 +119,18 @@ impl Ledger {
             }
             None => None,
         };
-        Ok(Self {
+        let ledger = Self {
             inner,
             acceptor: Some(acceptor),
             redis_tasks,
-        })
+        };
+        if !ledger.inner.is_shared() {
+            let mut tx = ledger.begin().await?;
+            if tx.note_first_cards().await? > 0 {
+                tx.commit().await?;
+            }
+        }
+        Ok(ledger)
     }
 
     /// Opens an existing database to look at it, beside a running process: no lock, no migration, no write.

@@ -105,6 +105,7 @@ impl Tx {
         if !self.insert(new, op, target, state).await? || state == "failed" {
             return Ok(());
         }
+        self.note_card(new, None, None).await?;
         if let Some(target) = target {
             // One that is on its way stays: the new one queues behind it, else the old state could land last. Of those that wait the
             // new one takes the place in line: a card that changes often would never come to its turn. A mark that may have arrived stays:
@@ -159,7 +160,8 @@ impl Tx {
                         state,
                         now,
                         now.0.saturating_add(GIVE_UP_MS),
-                        copy_of(&new.op).map(|(gate, _)| gate.as_str())
+                        // Programs of the version before know direct cards by this.
+                        new.direct_card().map(|(gate, _)| gate)
                     ],
                 )
                 .await?;
@@ -226,10 +228,25 @@ impl Tx {
         if row.plain {
             self.drop_patches(&row.new.key, "the card went out as text").await?;
         }
+        self.note_card(&row.new, message_id, Some(at.unwrap_or(now))).await?;
         match &row.new.gate_id {
             Some(gate) => self.gate_delivered(gate, message_id, at).await,
             None => Ok(()),
         }
+    }
+
+    /// The post was made in `chat`, whose id was not known before: repaints and answers find it there.
+    pub async fn outbox_in_chat(&mut self, id: i64, place: &Conversation, chat: &str) -> Result<()> {
+        let place = Conversation {
+            chat: chat.to_owned(),
+            ..place.clone()
+        };
+        self.run(
+            "UPDATE outbox SET conversation = $1, chat = $2, chat_key = $3 WHERE id = $4 AND state = 'waiting'",
+            args![encode(&place)?, keys::without_nul(chat), keys::chat_key(&place), id],
+        )
+        .await?;
+        Ok(())
     }
 
     /// Try again at `at`; `plain`: as text from now on, and a file with an upload of its own; `uncertain`: this try may have arrived. Nothing when the row is in other
@@ -254,7 +271,7 @@ impl Tx {
         }
         // A dispatcher that sleeps until the next due moment must compute that moment again.
         self.effects.outbox = true;
-        self.drop_late_copy(row).await
+        self.drop_late_card(row).await
     }
 
     /// The platform's rates have no room for it before `at`: it was not sent, and keeps its place in line. Nothing when the row is in other
@@ -267,7 +284,7 @@ impl Tx {
         )
         .await?;
         self.effects.outbox = true;
-        self.drop_late_copy(row).await
+        self.drop_late_card(row).await
     }
 
     /// Given up. Patches of a post that never came are given up with it, and a gate whose card it was cannot be answered.
@@ -293,7 +310,7 @@ impl Tx {
             self.drop_file(&row.new.key).await?;
         }
         self.drop_patches(&row.new.key, "the post was given up").await?;
-        if let Some((gate, person)) = copy_of(&row.new.op) {
+        if let Some((gate, person)) = row.new.direct_card() {
             self.audit(AuditEntry {
                 kind: "escalation_failed",
                 turn_id: row.new.turn_id.clone(),
@@ -328,14 +345,6 @@ fn is_file(op: &OutboxOp) -> bool {
             ..
         }
     )
-}
-
-/// The gate of whose card this is the post of a copy, and the person who gets it.
-fn copy_of(op: &OutboxOp) -> Option<(&GateId, &str)> {
-    match op {
-        OutboxOp::Post { content, .. } => content.copied(),
-        OutboxOp::Patch { .. } | OutboxOp::React { .. } | OutboxOp::Session { .. } => None,
-    }
 }
 
 pub(super) fn read_row(row: &Row) -> Result<OutboxRow> {

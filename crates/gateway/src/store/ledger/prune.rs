@@ -127,6 +127,7 @@ impl Tx {
         for text in [
             format!("DELETE FROM votes WHERE gate_id IN (SELECT id FROM gates WHERE turn_id IN ({old}))"),
             format!("DELETE FROM decisions WHERE gate_id IN (SELECT id FROM gates WHERE turn_id IN ({old}))"),
+            format!("DELETE FROM cards WHERE gate IN (SELECT id FROM gates WHERE turn_id IN ({old}))"),
             format!("DELETE FROM gates WHERE turn_id IN ({old})"),
             format!("DELETE FROM actions WHERE turn_id IN ({old})"),
             format!("DELETE FROM signals WHERE turn_id IN ({old})"),
