@@ -5,8 +5,8 @@ mod checker;
 use std::collections::BTreeSet;
 
 use countersign_agent::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale,
-    Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
+    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, BudgetCard, CardHead, CardState, DecisionKind, EffectClass, GateId, LeftOut,
+    Locale, Notice, Outbound, PlanCard, PlanEnd, ProgressView, QuestionCard, StepStatus, StepView, TurnReason,
 };
 
 use countersign_gateway::channels::{click_response, lark_card, message_kind, notice_text, plain_text};
@@ -260,17 +260,14 @@ fn cards_fit_whatever_they_hold() {
         ..plan(state)
     };
     let approval = |state| ApprovalCard {
-        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
-        requester: String::from("ou_u1"),
-        approvers: listed(),
+        head: CardHead {
+            approvers: Some(listed()),
+            ..CardHead::new(String::from("ou_u1"), true, 1, state)
+        },
         actions: vec![loud.clone(); 60],
         note: Some(noise.clone()),
         later: 0,
-        group: true,
-        ttl_ms: 1,
-        state,
-        copy: None,
         cut: false,
     };
     let contents = [
@@ -294,16 +291,16 @@ fn cards_fit_whatever_they_hold() {
         }),
         Outbound::Answer(answer(&"<&".repeat(100_000), TurnReason::FinalAnswer)),
         Outbound::BudgetCard(BudgetCard {
-            away: Vec::new(),
             gate_id: GateId::new("rv_4"),
-            requester: noise.clone(),
-            approvers: listed(),
+            head: CardHead {
+                approvers: Some(listed()),
+                group: None,
+                ..CardHead::new(noise.clone(), true, 1, open)
+            },
             summary: noise.clone(),
             open_steps: many.clone(),
             steps_used: 1,
             reached: Vec::new(),
-            ttl_ms: 1,
-            state: open,
         }),
     ];
     for content in contents {
@@ -380,8 +377,8 @@ proptest! {
             ..plan(state)
         });
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
-        let approval = Outbound::ApprovalCard(ApprovalCard { away: Vec::new(), gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state: closed.clone(), copy: None, cut: false });
-        let question = Outbound::QuestionCard(QuestionCard { away: Vec::new(), gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
+        let approval = Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), head: CardHead { approvers: Some(Approvers::Listed(vec![text.clone()])), ..CardHead::new(text.clone(), true, 1, closed.clone()) }, actions: vec![act], note: Some(text.clone()), later: 0, cut: false });
+        let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), head: CardHead { approvers: None, ..CardHead::new(String::from("ou_u1"), true, 1, open.clone()) }, title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()) });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], granted: vec![grant(&text, &text, &text).call], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         for (content, trusted, moments) in
             [(plan(open), 1, 0), (plan(closed), by_id, 1), (approval, by_id, 1), (question, 1, 0), (answer, 1, 0)]

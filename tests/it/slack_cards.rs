@@ -8,8 +8,8 @@ mod room;
 use std::collections::BTreeSet;
 
 use countersign_agent::domain::{
-    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, CardState, DecisionKind, EffectClass, GateId, Locale, Notice, Outbound,
-    PlanCard, QuestionCard, StepStatus, TurnReason,
+    ActionStatus, ActionView, Answer, ApprovalCard, Approvers, CardHead, CardState, DecisionKind, EffectClass, GateId, Locale, Notice,
+    Outbound, PlanCard, QuestionCard, StepStatus, TurnReason,
 };
 use countersign_gateway::channels::{BlockSet, FormContext, SlackMessage, form_errors, plain_text, revise_form, slack_message};
 use countersign_playground::check_message as check_slack;
@@ -388,8 +388,8 @@ proptest! {
             ..plan(state)
         });
         let act = ActionView { tool: text.clone(), justification: text.clone(), arguments: text.clone(), preview: Some(text.clone()), output: Some(text.clone()), ..action(1, "x", EffectClass::Write, ActionStatus::Pending) };
-        let approval = |state| Outbound::ApprovalCard(ApprovalCard { away: Vec::new(), gate_id: GateId::new("rv_2"), requester: text.clone(), approvers: Approvers::Listed(vec![text.clone()]), actions: vec![act.clone()], note: Some(text.clone()), later: 0, group: true, ttl_ms: 1, state, copy: None, cut: false });
-        let question = Outbound::QuestionCard(QuestionCard { away: Vec::new(), gate_id: GateId::new("rv_3"), requester: String::from("ou_u1"), title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()), group: true, ttl_ms: 1, state: open.clone() });
+        let approval = |state| Outbound::ApprovalCard(ApprovalCard { gate_id: GateId::new("rv_2"), head: CardHead { approvers: Some(Approvers::Listed(vec![text.clone()])), ..CardHead::new(text.clone(), true, 1, state) }, actions: vec![act.clone()], note: Some(text.clone()), later: 0, cut: false });
+        let question = Outbound::QuestionCard(QuestionCard { gate_id: GateId::new("rv_3"), head: CardHead { approvers: None, ..CardHead::new(String::from("ou_u1"), true, 1, open.clone()) }, title: Some(text.clone()), question: text.clone(), reason: Some(text.clone()) });
         let answer = Outbound::Answer(Answer { open_steps: vec![text.clone()], granted: vec![grant(&text, &text, &text).call], incident: Some(text.clone()), ..answer(&text, TurnReason::FinalAnswer) });
         let goal = Outbound::Notice(Notice::Expired { goal: text.clone(), again: true });
         let said = Outbound::Text { text: format!("x{text}") };

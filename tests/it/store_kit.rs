@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use countersign_agent::domain::CardState;
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, ApprovalMode, Approvers, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision,
-    DecisionKind, EffectClass, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard,
-    PlanWords, StepStatus, StepView, TurnId, TurnStatus, Via,
+    Action, ActionId, ActionStatus, ApprovalMode, CardHead, ChannelKind, ChatType, Clock, Complexity, Conversation, Decision, DecisionKind,
+    EffectClass, FollowUp, Gate, GateId, GateKind, Inbound, InboundBody, InboundMessage, Millis, Outbound, PlanCard, PlanWords, StepStatus,
+    StepView, TurnId, TurnStatus, Via,
 };
 use countersign_gateway::config::{Coordination, Stores};
 use countersign_gateway::store::{InboxRow, Lease, Ledger, Read, TurnRow};
@@ -292,10 +292,9 @@ pub(crate) fn gate(turn: &TurnRow, id: &str, now: Millis) -> Gate {
 
 pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
     Outbound::PlanCard(PlanCard {
-        away: Vec::new(),
         left_out: None,
         review_id: Some(GateId::new(review)),
-        requester: "ou_1".to_owned(),
+        head: CardHead::new("ou_1".to_owned(), true, TTL_MS, CardState::Open { votes: 0 }),
         goal: goal.to_owned(),
         complexity: Complexity::Complex,
         plan_version: 1,
@@ -310,19 +309,14 @@ pub(crate) fn plan_card(review: &str, goal: &str) -> Outbound {
         grants: Vec::new(),
         still_asks: Vec::new(),
         approval: ApprovalMode::Write,
-        approvers: Approvers::Requester,
         quorum: 1,
-        group: true,
         note: None,
         request_edited: false,
-        ttl_ms: TTL_MS,
         demo: false,
         words: PlanWords::Unknown,
-        state: CardState::Open { votes: 0 },
         end: None,
         outage_until: None,
         asked_again: None,
-        copy: None,
         cut: false,
         undone: Vec::new(),
     })

@@ -9,7 +9,6 @@ mod ids;
 mod clock;
 mod inbound;
 mod outbound;
-mod asked;
 mod card_copy;
 mod painted;
 mod card_size;
@@ -63,8 +62,8 @@ pub use inbound::{Addressed, ChatType, Click, ClickTarget, ClickVerb, Inbound, I
 pub use message::{Message, Role, ToolCall};
 pub use notice::{AwayProblem, Barrier, Hole, Notice, NoticeTone, StandingLine};
 pub use outbound::{
-    ActionView, Answer, ApprovalCard, BudgetCard, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords, ProgressView,
-    QuestionCard, ReactionMark, SessionStatus, StepView,
+    ActionView, Answer, ApprovalCard, BudgetCard, CardHead, CardState, FileView, Outbound, OutboxOp, PlanCard, PlanEnd, PlanWords,
+    ProgressView, QuestionCard, ReactionMark, SessionStatus, StepView,
 };
 pub(crate) use painted::{first_whole_lines, preview_for_card};
 pub use pattern::{ArgumentSense, Comparison, compare, fits, matches, normal};

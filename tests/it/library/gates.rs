@@ -98,7 +98,7 @@ async fn a_question_leaves_the_votes() {
         .unwrap();
     let second = waits(&mut task).await;
     assert!(second.id != first.id && second.digest == first.digest && second.votes == ["ann"]);
-    let counted = |card: &Outbound| matches!(card, Outbound::PlanCard(card) if card.state == CardState::Open { votes: 1 });
+    let counted = |card: &Outbound| matches!(card, Outbound::PlanCard(card) if card.head.state == CardState::Open { votes: 1 });
     assert!(counted(&second.card), "{:?}", second.card);
     assert_eq!(
         task.notebook().decide(&second.id, "bob", Verdict::Approve).unwrap(),

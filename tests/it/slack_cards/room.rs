@@ -1,8 +1,8 @@
 //! More than a message holds: what is cut is told.
 
 use countersign_agent::domain::{
-    ActionStatus, Answer, ApprovalCard, BudgetCard, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale, Outbound, PlanCard,
-    PlanEnd, ProgressView, StepStatus, StepView, TurnReason,
+    ActionStatus, Answer, ApprovalCard, BudgetCard, CardHead, CardState, DecisionKind, EffectClass, GateId, LeftOut, Locale, Outbound,
+    PlanCard, PlanEnd, ProgressView, StepStatus, StepView, TurnReason,
 };
 
 use super::{LOCALES, faults, message, words};
@@ -45,17 +45,14 @@ fn messages_fit_whatever_they_hold() {
         ..plan(state)
     };
     let approval = |state| ApprovalCard {
-        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
-        requester: String::from("ou_u1"),
-        approvers: listed(),
+        head: CardHead {
+            approvers: Some(listed()),
+            ..CardHead::new(String::from("ou_u1"), true, 1, state)
+        },
         actions: vec![loud.clone(); 60],
         note: Some("a\n\n".repeat(900)),
         later: 0,
-        group: true,
-        ttl_ms: 1,
-        state,
-        copy: None,
         cut: false,
     };
     let contents = [
@@ -80,16 +77,16 @@ fn messages_fit_whatever_they_hold() {
         Outbound::Answer(answer(&"<&🙂".repeat(100_000), TurnReason::FinalAnswer)),
         Outbound::Text { text: noise.repeat(6) },
         Outbound::BudgetCard(BudgetCard {
-            away: Vec::new(),
             gate_id: GateId::new("rv_4"),
-            requester: noise.clone(),
-            approvers: listed(),
+            head: CardHead {
+                approvers: Some(listed()),
+                group: None,
+                ..CardHead::new(noise.clone(), true, 1, open)
+            },
             summary: noise.clone(),
             open_steps: many.clone(),
             steps_used: 1,
             reached: Vec::new(),
-            ttl_ms: 1,
-            state: open,
         }),
     ];
     for content in contents {

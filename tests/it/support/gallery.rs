@@ -10,9 +10,9 @@ mod notices;
 mod standing;
 
 use countersign_agent::domain::{
-    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardState, Complexity,
-    Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Outbound, PlanCard, PlanEnd, PlanWords, QuestionCard,
-    StepStatus, StepView, TurnId, TurnReason, UndoneCount, UndoneReason, Via,
+    ActionId, ActionStatus, ActionView, Answer, ApprovalCard, ApprovalMode, Approvers, AskedAgain, BudgetCard, CardHead, CardState,
+    Complexity, Decision, DecisionKind, DeclaredCall, EffectClass, GateId, Grant, Limit, Millis, Outbound, PlanCard, PlanEnd, PlanWords,
+    QuestionCard, StepStatus, StepView, TurnId, TurnReason, UndoneCount, UndoneReason, Via,
 };
 use serde_json::Value;
 
@@ -53,10 +53,9 @@ pub fn decided(kind: DecisionKind, by: Option<&str>, text: Option<&str>) -> Card
 
 pub fn plan(state: CardState) -> PlanCard {
     PlanCard {
-        away: Vec::new(),
         left_out: None,
         review_id: Some(GateId::new("rv_1")),
-        requester: String::from("ou_u1"),
+        head: CardHead::new(String::from("ou_u1"), true, 3_600_000, state),
         goal: String::from("整理销售周报"),
         complexity: Complexity::Complex,
         plan_version: 1,
@@ -68,19 +67,14 @@ pub fn plan(state: CardState) -> PlanCard {
         grants: vec![grant("write_file", "path", "周报.md")],
         still_asks: vec![String::from("run_bash")],
         approval: ApprovalMode::Write,
-        approvers: Approvers::Requester,
         quorum: 1,
-        group: true,
         note: None,
         request_edited: false,
-        ttl_ms: 3_600_000,
         demo: false,
         words: PlanWords::Unknown,
-        state,
         end: None,
         outage_until: None,
         asked_again: None,
-        copy: None,
         cut: false,
         undone: Vec::new(),
     }
@@ -126,50 +120,42 @@ fn asked_of_several() -> Outbound {
 
 pub fn approval(statuses: [ActionStatus; 2], state: CardState) -> Outbound {
     Outbound::ApprovalCard(ApprovalCard {
-        away: Vec::new(),
         gate_id: GateId::new("rv_2"),
-        requester: String::from("ou_u1"),
-        approvers: Approvers::Requester,
+        head: CardHead::new(String::from("ou_u1"), true, 90_000, state),
         actions: vec![
             action(1, "write_file", EffectClass::Write, statuses[0]),
             action(2, "run_bash", EffectClass::Destructive, statuses[1]),
         ],
         note: Some(String::from("I clean up **first**.")),
         later: 0,
-        group: true,
-        ttl_ms: 90_000,
-        state,
-        copy: None,
         cut: false,
     })
 }
 
 pub fn question(state: CardState) -> Outbound {
     Outbound::QuestionCard(QuestionCard {
-        away: Vec::new(),
         gate_id: GateId::new("rv_3"),
-        requester: String::from("ou_u1"),
+        head: CardHead {
+            approvers: None,
+            ..CardHead::new(String::from("ou_u1"), true, 3_600_000, state)
+        },
         title: Some(String::from("哪个季度？")),
         question: String::from("要第一季度还是第二季度的数据？"),
         reason: Some(String::from("文件夹里两个都有")),
-        group: true,
-        ttl_ms: 3_600_000,
-        state,
     })
 }
 
 pub fn budget(state: CardState) -> Outbound {
     Outbound::BudgetCard(BudgetCard {
-        away: Vec::new(),
         gate_id: GateId::new("rv_4"),
-        requester: String::from("ou_u1"),
-        approvers: Approvers::Requester,
+        head: CardHead {
+            group: None,
+            ..CardHead::new(String::from("ou_u1"), true, 3_600_000, state)
+        },
         summary: String::from("两份文件已写好，第三份没有。"),
         open_steps: vec![String::from("3. 写入周报")],
         steps_used: 50,
         reached: vec![Limit::Steps],
-        ttl_ms: 3_600_000,
-        state,
     })
 }
 
@@ -215,7 +201,10 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         (
             "plan_open_direct_demo",
             Outbound::PlanCard(PlanCard {
-                group: false,
+                head: CardHead {
+                    group: Some(false),
+                    ..plan(open.clone()).head
+                },
                 demo: true,
                 still_asks: vec![],
                 grants: vec![],
@@ -368,7 +357,10 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         (
             "plan_open_listed_quorum",
             Outbound::PlanCard(PlanCard {
-                approvers: listed(),
+                head: CardHead {
+                    approvers: Some(listed()),
+                    ..plan(CardState::Open { votes: 1 }).head
+                },
                 approval: ApprovalMode::Always,
                 quorum: 2,
                 ..plan(CardState::Open { votes: 1 })
@@ -377,7 +369,10 @@ pub fn gallery() -> Vec<(&'static str, Outbound)> {
         (
             "plan_open_anyone",
             Outbound::PlanCard(PlanCard {
-                approvers: Approvers::Anyone,
+                head: CardHead {
+                    approvers: Some(Approvers::Anyone),
+                    ..plan(open.clone()).head
+                },
                 approval: ApprovalMode::Never,
                 ..plan(open.clone())
             }),

@@ -33,7 +33,7 @@ async fn ok_approves_with_evidence() {
     else {
         panic!("the plan card is repainted")
     };
-    assert_eq!(card.state, CardState::Decided { decision });
+    assert_eq!(card.head.state, CardState::Decided { decision });
     // Nothing is said about it: the card tells everybody.
     assert!(!sent.iter().any(|sent| matches!(sent.op, OutboxOp::Post { .. })));
 }

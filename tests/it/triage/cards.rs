@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use countersign_agent::domain::{
-    Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardState, Complexity, EffectClass,
-    Gate, GateId, GateKind, Locale, Mode, Outbound, PlanCard, PlanWords, PromptFeature, PromptLanguage, QuestionCard, QueueMode,
-    Reflection, SessionMode, StepStatus, StepView,
+    Action, ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, BudgetCard, CardHead, CardState, Complexity,
+    EffectClass, Gate, GateId, GateKind, Locale, Mode, Outbound, PlanCard, PlanWords, PromptFeature, PromptLanguage, QuestionCard,
+    QueueMode, Reflection, SessionMode, StepStatus, StepView,
 };
 use countersign_agent::model::{ModelLive, Provider};
 use countersign_gateway::config::{AgentLive, ChannelLive, GroupTrigger, Live, Profiles};
@@ -18,10 +18,9 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
     let gate_id = id.clone();
     match kind {
         GateKind::PlanReview => Outbound::PlanCard(PlanCard {
-            away: Vec::new(),
             left_out: None,
             review_id: Some(gate_id),
-            requester,
+            head: CardHead::new(requester, true, ttl_ms, state),
             goal: turn.text.clone(),
             complexity: Complexity::Complex,
             plan_version: 1,
@@ -36,27 +35,20 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
             grants: Vec::new(),
             still_asks: Vec::new(),
             approval: ApprovalMode::Write,
-            approvers: Approvers::Requester,
             quorum,
-            group: true,
             note: None,
             request_edited: false,
-            ttl_ms,
             demo: false,
             words: PlanWords::Unknown,
-            state,
             end: None,
             outage_until: None,
             asked_again: None,
-            copy: None,
             cut: false,
             undone: Vec::new(),
         }),
         GateKind::ToolApproval => Outbound::ApprovalCard(ApprovalCard {
-            away: Vec::new(),
             gate_id,
-            requester,
-            approvers: Approvers::Requester,
+            head: CardHead::new(requester, true, ttl_ms, state),
             actions: actions
                 .iter()
                 .map(|id| ActionView {
@@ -80,34 +72,28 @@ pub fn card(kind: GateKind, id: &GateId, turn: &TurnRow, quorum: u32, actions: &
                 .collect(),
             note: None,
             later: 0,
-            group: true,
-            ttl_ms,
-            state,
-            copy: None,
             cut: false,
         }),
         GateKind::Question => Outbound::QuestionCard(QuestionCard {
-            away: Vec::new(),
             gate_id,
-            requester,
+            head: CardHead {
+                approvers: None,
+                ..CardHead::new(requester, true, ttl_ms, state)
+            },
             title: None,
             question: "哪个月？".to_owned(),
             reason: None,
-            group: true,
-            ttl_ms,
-            state,
         }),
         GateKind::Budget => Outbound::BudgetCard(BudgetCard {
-            away: Vec::new(),
             gate_id,
-            requester,
-            approvers: Approvers::Requester,
+            head: CardHead {
+                group: None,
+                ..CardHead::new(requester, true, ttl_ms, state)
+            },
             summary: "写了一半".to_owned(),
             open_steps: Vec::new(),
             steps_used: 50,
             reached: Vec::new(),
-            ttl_ms,
-            state,
         }),
     }
 }

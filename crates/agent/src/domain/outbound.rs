@@ -1,17 +1,21 @@
 //! What we say to a chat, as typed views: the channels turn them into cards and text in the chat's language.
 
 mod approval;
+mod head;
 mod mark;
 mod shown;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Absence, ActionId, ApprovalMode, Approvers, AskedAgain, CardCopy, Complexity, Decision, DeclaredCall, GateId, Grant, LeftOut, Limit,
-    Millis, Notice, Step, StepStatus, TurnId, TurnReason, TurnStatus, UndoneCall, UndoneCount,
+    ActionId, ApprovalMode, AskedAgain, Complexity, Decision, DeclaredCall, GateId, Grant, LeftOut, Limit, Millis, Notice, Step,
+    StepStatus, TurnId, TurnReason, TurnStatus, UndoneCall, UndoneCount,
 };
 
 pub use approval::{ActionView, ApprovalCard};
+pub use head::CardHead;
 pub use mark::ReactionMark;
 
 /// One thing to show. Its tag shares one JSON object with the fields of what it holds, so no field may be called `shows`.
@@ -117,14 +121,7 @@ impl Outbound {
     pub fn steps_under_review(&self) -> &[StepView] {
         match self {
             Self::PlanCard(card) => &card.steps,
-            Self::ApprovalCard(_)
-            | Self::QuestionCard(_)
-            | Self::BudgetCard(_)
-            | Self::Progress(_)
-            | Self::Answer(_)
-            | Self::Notice(_)
-            | Self::Text { .. }
-            | Self::File(_) => &[],
+            _ => &[],
         }
     }
 
@@ -140,13 +137,7 @@ impl Outbound {
                 view.end = Some(how);
                 StepView::leave_off(&mut view.steps);
             }
-            Self::ApprovalCard(_)
-            | Self::QuestionCard(_)
-            | Self::BudgetCard(_)
-            | Self::Answer(_)
-            | Self::Notice(_)
-            | Self::Text { .. }
-            | Self::File(_) => (),
+            _ => (),
         }
         self
     }
@@ -291,8 +282,9 @@ impl From<&Step> for StepView {
 pub struct PlanCard {
     /// Goes into the buttons; none when it needs no decision.
     pub review_id: Option<GateId>,
-    /// Whose task it is.
-    pub requester: String,
+    /// Whom it asks, and how it stands.
+    #[serde(flatten)]
+    pub head: CardHead,
     /// The goal; foreign text.
     pub goal: String,
     /// Simple plans show one line.
@@ -309,29 +301,17 @@ pub struct PlanCard {
     /// Which calls ask that the plan does not declare.
     #[serde(default)]
     pub approval: ApprovalMode,
-    /// Who may approve, as it was when the card was made.
-    #[serde(default)]
-    pub approvers: Approvers,
-    /// Those of the people asked who were away when the card was made, with who decides in their place.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub away: Vec<Absence>,
     /// Different people needed.
     pub quorum: u32,
-    /// True in groups: a second line says how to answer there.
-    pub group: bool,
     /// What the model said beside the plan, or as answer to a question about it; foreign text.
     pub note: Option<String>,
     /// The request was edited after it was read.
     pub request_edited: bool,
-    /// When the review lapses, as far as known when the card was made.
-    pub ttl_ms: i64,
     /// Drawn by the demo model.
     pub demo: bool,
     /// Whether the words that settled it were a question or changes.
     #[serde(default)]
     pub words: PlanWords,
-    /// How it stands.
-    pub state: CardState,
     /// How the work on it ended. `None` means it has not.
     #[serde(default)]
     pub end: Option<PlanEnd>,
@@ -344,9 +324,6 @@ pub struct PlanCard {
     /// The steps that a person left out of the version before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<Box<LeftOut>>,
-    /// It is a copy for one person, who is asked because nobody answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub copy: Option<Box<CardCopy>>,
     /// It went out as text, and the text was cut.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
@@ -373,23 +350,15 @@ pub enum PlanWords {
 pub struct QuestionCard {
     /// The gate.
     pub gate_id: GateId,
-    /// Whose task it is.
-    pub requester: String,
-    /// Those of the people asked who were away when the card was made, with who decides in their place.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub away: Vec<Absence>,
+    /// Whom it asks, and how it stands.
+    #[serde(flatten)]
+    pub head: CardHead,
     /// Short title, if the model gave one; foreign text.
     pub title: Option<String>,
     /// The question; foreign text.
     pub question: String,
     /// Why it is asked; foreign text.
     pub reason: Option<String>,
-    /// True in groups.
-    pub group: bool,
-    /// How long it waits.
-    pub ttl_ms: i64,
-    /// How it stands.
-    pub state: CardState,
 }
 
 /// May the task go on past its limit?
@@ -397,14 +366,9 @@ pub struct QuestionCard {
 pub struct BudgetCard {
     /// The gate; its id goes into the buttons as `review_id`.
     pub gate_id: GateId,
-    /// Whose task it is.
-    pub requester: String,
-    /// Who may approve, as it was when the card was made.
-    #[serde(default)]
-    pub approvers: Approvers,
-    /// Those of the people asked who were away when the card was made, with who decides in their place.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub away: Vec<Absence>,
+    /// Whom it asks, and how it stands.
+    #[serde(flatten)]
+    pub head: CardHead,
     /// What is done and what is not, in the model's words; foreign text.
     pub summary: String,
     /// Steps that are open; foreign text.
@@ -414,10 +378,6 @@ pub struct BudgetCard {
     /// The limits that are reached: what the OK grants once more.
     #[serde(default)]
     pub reached: Vec<Limit>,
-    /// How long it waits.
-    pub ttl_ms: i64,
-    /// How it stands.
-    pub state: CardState,
 }
 
 /// Progress without a review.

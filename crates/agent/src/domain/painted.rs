@@ -13,25 +13,21 @@ impl Outbound {
     #[must_use]
     pub fn painted(&self, new: CardState, rows: &[Action]) -> Self {
         let mut card = self.clone();
-        match &mut card {
-            Self::PlanCard(plan) => plan.state = new,
-            Self::QuestionCard(question) => question.state = new,
-            Self::BudgetCard(budget) => budget.state = new,
-            Self::ApprovalCard(approval) => {
-                approval.state = new;
-                for view in &mut approval.actions {
-                    let Some(row) = rows.iter().find(|row| row.id == view.id) else {
-                        continue;
-                    };
-                    view.status = row.status;
-                    view.standing = row.decision.as_ref().and_then(|decision| decision.standing.clone());
-                    if row.edited.is_some() {
-                        view.show_edit(row);
-                    }
-                    view.output = row.result.as_ref().map(|result| first_lines(&result.text));
+        if let Some(head) = card.head_mut() {
+            head.state = new;
+        }
+        if let Self::ApprovalCard(approval) = &mut card {
+            for view in &mut approval.actions {
+                let Some(row) = rows.iter().find(|row| row.id == view.id) else {
+                    continue;
+                };
+                view.status = row.status;
+                view.standing = row.decision.as_ref().and_then(|decision| decision.standing.clone());
+                if row.edited.is_some() {
+                    view.show_edit(row);
                 }
+                view.output = row.result.as_ref().map(|result| first_lines(&result.text));
             }
-            _ => (),
         }
         card
     }
@@ -40,33 +36,30 @@ impl Outbound {
     #[must_use]
     pub fn copy_for(&self, person: &str, gate: &Gate) -> Option<Self> {
         let mut card = self.clone();
-        let (copy, group) = match &mut card {
-            Self::PlanCard(plan) => (&mut plan.copy, &mut plan.group),
-            Self::ApprovalCard(approval) => {
-                // What is allowed "here" would be allowed in the chat that the card is a copy from.
-                for row in &mut approval.actions {
-                    row.always = None;
-                }
-                (&mut approval.copy, &mut approval.group)
-            }
+        match &mut card {
+            Self::PlanCard(_) => (),
+            // What is allowed "here" would be allowed in the chat that the card is a copy from.
+            Self::ApprovalCard(approval) => approval.actions.iter_mut().for_each(|row| row.always = None),
             _ => return None,
-        };
-        *copy = Some(Box::new(CardCopy {
+        }
+        let head = card.head_mut()?;
+        head.copy = Some(Box::new(CardCopy {
             person: person.to_owned(),
-            chat: group.then(|| gate.conversation.chat.clone()),
+            chat: head.in_group().then(|| gate.conversation.chat.clone()),
             since: gate.delivered_at.unwrap_or(gate.opened_at),
             until: Some(gate.expires_at),
         }));
-        *group = false;
+        head.group = Some(false);
         Some(card)
     }
 
     /// The gate whose card this is a copy of, and the person who has it.
     #[must_use]
     pub fn copied(&self) -> Option<(&GateId, &str)> {
-        let (gate, copy) = match self {
-            Self::PlanCard(plan) => (plan.review_id.as_ref()?, plan.copy.as_ref()?),
-            Self::ApprovalCard(approval) => (&approval.gate_id, approval.copy.as_ref()?),
+        let copy = self.head()?.copy.as_ref()?;
+        let gate = match self {
+            Self::PlanCard(plan) => plan.review_id.as_ref()?,
+            Self::ApprovalCard(approval) => &approval.gate_id,
             _ => return None,
         };
         Some((gate, &copy.person))

@@ -3,7 +3,7 @@
 //! Limits are looked at before a model call and before tools run, never on a reply: an answer that arrives on the last step is an answer.
 
 use crate::domain::{
-    Approvers, BudgetCard, CardState, Decision, DecisionKind, GateId, GateKind, Limit, Message, Meter, Notice, Outbound, ResumedReason,
+    BudgetCard, CardHead, CardState, Decision, DecisionKind, GateId, GateKind, Limit, Message, Meter, Notice, Outbound, ResumedReason,
     Role, TurnReason,
 };
 
@@ -108,22 +108,21 @@ impl Reducer<'_> {
     pub(super) fn open_budget(&mut self, replaces: Option<GateId>) {
         let state = &self.turn.state;
         let summary = state.answer.clone().unwrap_or_default();
-        let (requester, ttl_ms) = (state.requester.clone(), state.policy.ttl_ms);
+        let head = CardHead {
+            group: None,
+            ..state.card_head(CardState::Open { votes: 0 })
+        };
         let (open_steps, steps_used) = (open_steps(state), state.budget.steps.used);
         let reached = state.budget.reached();
         let digest = gates::digest(&[&summary, &steps_used.to_string()]);
         self.open_gate(GateKind::Budget, digest, None, replaces, |gate_id| {
             Outbound::BudgetCard(BudgetCard {
-                away: Vec::new(),
                 gate_id,
-                requester,
-                approvers: Approvers::default(),
+                head,
                 summary,
                 open_steps,
                 steps_used,
                 reached,
-                ttl_ms,
-                state: CardState::Open { votes: 0 },
             })
         });
     }

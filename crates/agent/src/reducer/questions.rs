@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::{CardState, Decision, DecisionKind, GateKind, Outbound, QuestionCard, ResumedReason, TurnReason};
+use crate::domain::{CardHead, CardState, Decision, DecisionKind, GateKind, Outbound, QuestionCard, ResumedReason, TurnReason};
 
 use super::end::TurnEnd;
 use super::prompt::specs::{clarify_schema, question_schema};
@@ -73,18 +73,17 @@ impl Reducer<'_> {
         let call_id = open.call.id.clone();
         let digest = gates::digest(&[&call_id, &question]);
         let state = &self.turn.state;
-        let (requester, group, ttl_ms) = (state.requester.clone(), state.group, state.policy.ttl_ms);
+        let head = CardHead {
+            approvers: None,
+            ..state.card_head(CardState::Open { votes: 0 })
+        };
         self.open_gate(GateKind::Question, digest, Some(call_id), None, |gate_id| {
             Outbound::QuestionCard(QuestionCard {
-                away: Vec::new(),
                 gate_id,
-                requester,
+                head,
                 title,
                 question,
                 reason,
-                group,
-                ttl_ms,
-                state: CardState::Open { votes: 0 },
             })
         });
     }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Capsule, OpenCall, PlanRun, Reported, Stage};
 use crate::domain::{
-    Budget, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Millis, Mode, Plan, Policy, ReceivedFile, Todo,
-    TurnReason, TurnStatus, UndoneCall, UndoneCount,
+    Budget, CardHead, CardState, Decision, DeclaredCall, GateId, GateKind, Grant, LeftOut, Message, Meter, Millis, Mode, Plan, Policy,
+    ReceivedFile, Todo, TurnReason, TurnStatus, UndoneCall, UndoneCount,
 };
 
 /// Version of [`TurnState`]'s stored form. 4: an approval grants declared calls, no names of tools; 3: in groups; 2: plan mode, and a step's
@@ -100,6 +100,11 @@ pub struct TurnState {
 }
 
 impl TurnState {
+    /// Of a card that asks the requester, until the journal says whom.
+    pub(super) fn card_head(&self, state: CardState) -> CardHead {
+        CardHead::new(self.requester.clone(), self.group, self.policy.ttl_ms, state)
+    }
+
     /// The model is asked for its flagged last call: no tools, and its words are always taken.
     #[must_use]
     pub fn in_last_call(&self) -> bool {

@@ -15,9 +15,9 @@ pub(super) mod support {
 use std::sync::{Arc, LazyLock};
 
 use countersign_agent::domain::{
-    ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardState, Complexity, Decision, DecisionKind, DeclaredCall,
-    EffectClass, GateId, Grant, Locale, Millis, Outbound, PlanCard, PlanWords, Scope, StandingOffer, StepStatus, StepView, Via,
-    on_one_card, plan_fits, visible,
+    ActionId, ActionStatus, ActionView, ApprovalCard, ApprovalMode, Approvers, CardHead, CardState, Complexity, Decision, DecisionKind,
+    DeclaredCall, EffectClass, GateId, Grant, Locale, Millis, Outbound, PlanCard, PlanWords, Scope, StandingOffer, StepStatus, StepView,
+    Via, on_one_card, plan_fits, visible,
 };
 use countersign_agent::template::Templates;
 use proptest::prelude::*;
@@ -146,17 +146,15 @@ proptest! {
                 prop_assert_eq!(shown.arguments.chars().count() as u64 + shown.hidden, whole.arguments.chars().count() as u64);
             }
             rest.drain(..actions.len());
-            let mut card = ApprovalCard { away: Vec::new(),
+            let mut card = ApprovalCard {
                 gate_id: GateId::new("rv_1"),
-                requester: String::from("ou_u1"),
-                approvers: Approvers::Listed((0..40).map(|number| format!("ou_{number:032}")).collect()),
+                head: CardHead {
+                    approvers: Some(Approvers::Listed((0..40).map(|number| format!("ou_{number:032}")).collect())),
+                    ..CardHead::new(String::from("ou_u1"), true, 1, CardState::Open { votes: 0 })
+                },
                 note: (note > 0).then(|| "说明 **a**\n\n".repeat(note / 10)),
                 later: rest.len(),
-                group: true,
-                ttl_ms: 1,
-                state: CardState::Open { votes: 0 },
                 actions,
-                copy: None,
                 cut: false,
             };
             for locale in [Locale::ZhCn, Locale::EnUs] {
@@ -173,7 +171,7 @@ proptest! {
             for action in &mut card.actions {
                 (action.status, action.output) = (ActionStatus::Executed, Some("line <b>\n".repeat(300)));
             }
-            card.state = CardState::Decided {
+            card.head.state = CardState::Decided {
                 decision: Decision { in_place_of: None, kept: Vec::new(), kind: DecisionKind::Approve, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some(String::from("OK")), at: Millis(1), event_id: None, approvers: Vec::new(), standing: None },
             };
             card.later = 0;
@@ -292,10 +290,12 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
     }
     let still_asks = steps.iter().flat_map(|step| step.tools.clone()).collect();
     PlanCard {
-        away: Vec::new(),
         left_out: None,
         review_id: Some(GateId::new("rv_1")),
-        requester: String::from("ou_u1"),
+        head: CardHead {
+            approvers: Some(Approvers::Listed((0..40).map(|number| format!("ou_{number:032}")).collect())),
+            ..CardHead::new(String::from("ou_u1"), true, 86_400_000, CardState::Open { votes: 8 })
+        },
         goal,
         complexity: Complexity::Complex,
         plan_version: 12,
@@ -303,19 +303,14 @@ fn planned(goal: (&str, usize), made: &[Made]) -> PlanCard {
         grants,
         still_asks,
         approval: ApprovalMode::Write,
-        approvers: Approvers::Listed((0..40).map(|number| format!("ou_{number:032}")).collect()),
         quorum: 9,
-        group: true,
         note: Some("说明 **a** <b>\n\n".repeat(300)),
         request_edited: true,
-        ttl_ms: 86_400_000,
         demo: true,
         words: PlanWords::Unknown,
-        state: CardState::Open { votes: 8 },
         end: None,
         outage_until: None,
         asked_again: None,
-        copy: None,
         cut: false,
         undone: Vec::new(),
     }
@@ -357,7 +352,7 @@ proptest! {
             decision: Decision { in_place_of: None, kept: Vec::new(), kind, by: Some(String::from("ou_u2")), via: Via::Text, through_api: false, text: Some("改 <b>\n".repeat(400)), at: Millis(1), event_id: None, approvers: Vec::new(), standing: None },
         };
         for state in [CardState::Open { votes: 8 }, said(DecisionKind::Approve), said(DecisionKind::Revise), CardState::Informed] {
-            card.state = state;
+            card.head.state = state;
             let content = Outbound::PlanCard(card.clone());
             prop_assert!(!content.hides());
             for locale in [Locale::ZhCn, Locale::EnUs] {
@@ -368,7 +363,7 @@ proptest! {
                 prop_assert_eq!(check_slack(&json!({ "channel": "C1", "text": said.text, "blocks": said.blocks })), Vec::<String>::new());
                 let page = card_page(&TEMPLATES, locale, &str::to_owned, &content).unwrap();
                 let mut shown = card.clone();
-                if !matches!(card.state, CardState::Open { .. }) {
+                if !matches!(card.head.state, CardState::Open { .. }) {
                     // What will run is said while it can still be refused.
                     (shown.grants, shown.still_asks) = (Vec::new(), Vec::new());
                 }

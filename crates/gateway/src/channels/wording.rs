@@ -118,7 +118,7 @@ pub(super) enum AskKind {
 pub(super) fn asked_of(card: &PlanCard) -> AskKind {
     match card.words {
         // A choice of steps is understood at once.
-        PlanWords::Unknown if matches!(&card.state, CardState::Decided { decision } if !decision.kept.is_empty()) => AskKind::Changes,
+        PlanWords::Unknown if matches!(&card.head.state, CardState::Decided { decision } if !decision.kept.is_empty()) => AskKind::Changes,
         PlanWords::Unknown => AskKind::Approval,
         PlanWords::Question => AskKind::Question,
         PlanWords::Changes => AskKind::Changes,
@@ -274,7 +274,7 @@ pub(super) fn decision_words(templates: &Templates, locale: Locale, decision: &D
 
 /// Is the plan of such a card being carried out, or was it before it was changed, so that its steps have marks?
 pub(super) fn under_way(card: &PlanCard) -> bool {
-    let works = match &card.state {
+    let works = match &card.head.state {
         CardState::Open { .. } => false,
         CardState::Informed => true,
         CardState::Decided { decision } => decision.kind == DecisionKind::Approve,

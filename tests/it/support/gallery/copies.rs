@@ -6,13 +6,9 @@ use super::{AT, approval, decided, plan};
 
 /// The card as `ou_u3` has it in the direct chat with the bot. It waits in a group; on Lark that has an id which cannot be linked.
 fn copy(mut card: Outbound) -> Outbound {
-    let (copy, group) = match &mut card {
-        Outbound::PlanCard(card) => (&mut card.copy, &mut card.group),
-        Outbound::ApprovalCard(card) => (&mut card.copy, &mut card.group),
-        _ => unreachable!("such a card has no copies"),
-    };
-    *group = false;
-    *copy = Some(Box::new(CardCopy {
+    let head = card.head_mut().unwrap();
+    head.group = Some(false);
+    head.copy = Some(Box::new(CardCopy {
         person: String::from("ou_u3"),
         chat: Some(String::from("C0GROUP01")),
         since: AT,

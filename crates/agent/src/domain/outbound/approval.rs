@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CardCopy, CardState};
-use crate::domain::{Absence, ActionId, ActionStatus, Approvers, Deciders, EffectClass, GateId, StandingMade, StandingOffer};
+use super::CardHead;
+use crate::domain::{ActionId, ActionStatus, Approvers, Deciders, EffectClass, GateId, StandingMade, StandingOffer};
 
 /// One row of an approval card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,14 +87,9 @@ impl ActionView {
 pub struct ApprovalCard {
     /// The gate, for whole-card answers.
     pub gate_id: GateId,
-    /// Whose task it is.
-    pub requester: String,
-    /// Who may approve, as it was when the card was made.
-    #[serde(default)]
-    pub approvers: Approvers,
-    /// Those of the people asked who were away when the card was made, with who decides in their place.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub away: Vec<Absence>,
+    /// Whom it asks, and how it stands.
+    #[serde(flatten)]
+    pub head: CardHead,
     /// The calls in order.
     pub actions: Vec<ActionView>,
     /// What the model said with them; foreign text.
@@ -102,15 +97,6 @@ pub struct ApprovalCard {
     /// Calls of the same reply that have no room here: they are asked about on the next card.
     #[serde(default)]
     pub later: usize,
-    /// True in groups.
-    pub group: bool,
-    /// How long it waits.
-    pub ttl_ms: i64,
-    /// How it stands.
-    pub state: CardState,
-    /// It is a copy for one person, who is asked because nobody answered.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub copy: Option<Box<CardCopy>>,
     /// It went out as text, and the text was cut.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
@@ -120,7 +106,7 @@ impl ApprovalCard {
     /// Who may decide one of its calls that wait. Where none waits: one of all.
     #[must_use]
     pub fn deciders(&self) -> Deciders<'_> {
-        self.deciders_by(&self.approvers)
+        self.deciders_by(self.head.approvers())
     }
 
     /// The same; calls that ask nobody of their own ask `approvers`.
@@ -128,7 +114,8 @@ impl ApprovalCard {
     pub fn deciders_by<'a>(&'a self, approvers: &'a Approvers) -> Deciders<'a> {
         let any_waits = self.actions.iter().any(|row| row.status.waits());
         let rows = self.actions.iter().filter(|row| row.status.waits() || !any_waits);
-        let each = rows.map(|row| row.deciders(approvers, &self.requester));
-        each.reduce(Deciders::or).unwrap_or_else(|| approvers.deciders(&self.requester))
+        let requester = &self.head.requester;
+        let each = rows.map(|row| row.deciders(approvers, requester));
+        each.reduce(Deciders::or).unwrap_or_else(|| approvers.deciders(requester))
     }
 }

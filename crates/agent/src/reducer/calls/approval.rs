@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::domain::handshake::Actor;
 use crate::domain::{
-    Action, ActionId, ActionStatus, ActionView, ApprovalCard, Approvers, CardState, Cover, CoverageKind, Decision, DecisionKind,
-    EffectClass, Event, GateId, GateKind, Outbound, Ruling, TurnId, Via, covering, on_one_card,
+    Action, ActionId, ActionStatus, ActionView, ApprovalCard, CardState, Cover, CoverageKind, Decision, DecisionKind, EffectClass, Event,
+    GateId, GateKind, Outbound, Ruling, TurnId, Via, covering, on_one_card,
 };
 use crate::reducer::writer::Reducer;
 use crate::reducer::{Effect, GateOpening, OpenGate, ReviewOutcome, RowVerdict, compose, gates};
@@ -174,17 +174,11 @@ impl Reducer<'_> {
         let parts: Vec<&str> = std::iter::once(id.as_str()).chain(parts).collect();
         let state = &self.turn.state;
         let card = ApprovalCard {
-            away: Vec::new(),
             gate_id: id.clone(),
-            requester: state.requester.clone(),
-            approvers: Approvers::default(),
+            head: state.card_head(CardState::Open { votes: 0 }),
             later: asked - rows.len(),
             note: self.words_beside_calls(),
-            group: state.group,
-            ttl_ms: state.policy.ttl_ms,
-            state: CardState::Open { votes: 0 },
             actions: rows.clone(),
-            copy: None,
             cut: false,
         };
         let opening = GateOpening {

@@ -5,8 +5,8 @@
 
 use crate::domain::foreign::clip;
 use crate::domain::{
-    ApprovalMode, Approvers, CardState, Complexity, CoverageGap, EffectClass, GateId, Grant, Millis, Outbound, Plan, PlanCard, PlanEnd,
-    PlanWords, Policy, ProgressView, Role, StepStatus, StepView, ToolSpec,
+    ApprovalMode, CardState, Complexity, CoverageGap, EffectClass, GateId, Grant, Millis, Outbound, Plan, PlanCard, PlanEnd, PlanWords,
+    Policy, ProgressView, Role, StepStatus, StepView, ToolSpec,
 };
 use crate::reducer::prompt::specs;
 use crate::reducer::writer::Reducer;
@@ -96,9 +96,8 @@ pub(in crate::reducer) fn plan_card(
 ) -> PlanCard {
     let is_current = state.plan.as_ref().is_some_and(|current| current.version == plan.version);
     PlanCard {
-        away: Vec::new(),
         review_id,
-        requester: state.requester.clone(),
+        head: state.card_head(card_state),
         goal: plan.goal.clone(),
         complexity: plan.complexity,
         plan_version: plan.version,
@@ -106,19 +105,14 @@ pub(in crate::reducer) fn plan_card(
         grants: state.review.card_grants.clone(),
         still_asks: state.review.card_asks.clone(),
         approval: state.policy.approval,
-        approvers: Approvers::default(),
         quorum: state.policy.quorum,
-        group: state.group,
         note,
         request_edited: state.request_edited,
-        ttl_ms: state.policy.ttl_ms,
         demo: state.demo,
         words: PlanWords::Unknown,
-        state: card_state,
         end: None,
         outage_until: outage_until(state),
         asked_again: None,
-        copy: None,
         cut: false,
         undone: state.calls.undone_counts(),
         left_out: state.review.left_out.clone().filter(|_| is_current).map(Box::new),

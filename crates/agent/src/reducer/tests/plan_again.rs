@@ -245,7 +245,7 @@ fn an_approved_card_is_painted_to_its_end() {
         ]
     );
     assert_eq!((card.plan_version, card.note.as_deref()), (1, None));
-    assert!(matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve));
+    assert!(matches!(&card.head.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve));
 }
 
 /// design: where a plan that was approved gives way to one that nobody has to see, or to one that waits, its card comes to its end.

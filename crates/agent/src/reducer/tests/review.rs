@@ -33,10 +33,13 @@ fn a_plan_waits_for_its_countersignature() {
             .is_some_and(|hex| hex.len() == 32 && hex.chars().all(|c| c.is_ascii_hexdigit()))
     );
     let card = card(&play);
-    assert_eq!(card.state, CardState::Open { votes: 0 });
+    assert_eq!(card.head.state, CardState::Open { votes: 0 });
     assert_eq!((granted(&card.grants), card.still_asks.len()), (vec!["write_file"], 0));
     assert_eq!(card.note.as_deref(), Some("Here is my plan."), "S4-4: the words come with the card");
-    assert_eq!((card.goal.as_str(), card.steps.len(), card.group), ("Weekly report", 3, true));
+    assert_eq!(
+        (card.goal.as_str(), card.steps.len(), card.head.in_group()),
+        ("Weekly report", 3, true)
+    );
     let paused = play
         .events()
         .into_iter()
@@ -145,7 +148,7 @@ fn approval_grants_what_the_steps_declare() {
         panic!("a card")
     };
     assert_eq!(gate, play.gate().id);
-    assert!(matches!(card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve));
+    assert!(matches!(card.head.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve));
     let resumed = Event::TurnResumed {
         resumed_reason: ResumedReason::PlanApproved,
         steps_remaining: 49,
@@ -369,7 +372,7 @@ fn informed_not_paused() {
         panic!("an informing card")
     };
     assert_eq!(
-        (card.state, card.review_id, card.still_asks),
+        (card.head.state, card.review_id, card.still_asks),
         (CardState::Informed, None, owned(&["write_file"]))
     );
     play.calls("clarify", json!({"task_goal_ui": "x"}))

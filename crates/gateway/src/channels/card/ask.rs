@@ -9,17 +9,17 @@ use countersign_agent::domain::{BudgetCard, QuestionCard};
 
 impl Builder<'_> {
     pub(super) fn question<'a>(&self, card: &'a QuestionCard) -> Card<'a> {
-        let open = is_open(&card.state);
+        let open = is_open(&card.head.state);
         let said = |text: &&str| !text.trim().is_empty();
-        let mention = self.mention(&card.requester).filter(|_| open && card.group);
+        let mention = self.mention(&card.head.requester).filter(|_| open && card.head.in_group());
         let mut asked: Vec<CardLine> = mention.map(|mention| vec![mention]).into_iter().collect();
         asked.push(vec![self.block(&card.question)]);
         let reason = card.reason.as_deref().filter(said);
         asked.extend(reason.map(|reason| self.labelled("question.reason", self.block(reason))));
         let mut parts = vec![Part::Lines("question", asked)];
         if open {
-            parts.extend(lines("away", self.away(&card.away)));
-            parts.push(self.prompt(self.words.surface.question(card.group)));
+            parts.extend(lines("away", self.away(&card.head.away)));
+            parts.push(self.prompt(self.words.surface.question(card.head.in_group())));
             let form = Form {
                 label: self.word("question.answer"),
                 placeholder: String::new(),
@@ -33,24 +33,24 @@ impl Builder<'_> {
                 form: Some(form),
             })));
         }
-        parts.extend(self.settled(&card.state, AskKind::Answer, None));
+        parts.extend(self.settled(&card.head.state, AskKind::Answer, None));
         let subject = card.title.as_deref().filter(said).map(|title| one_line(title, self.caps.line));
         Card {
             head: Some(Head {
                 subject,
-                ..self.head("question.title", &card.state, AskKind::Answer)
+                ..self.head("question.title", &card.head.state, AskKind::Answer)
             }),
             summary: self.say("question.summary", json!({"question": one_line(&card.question, 80)})),
             parts,
-            foot: self.waiting(&card.state, &card.requester, card.ttl_ms, None),
+            foot: self.waiting(&card.head),
             ..Card::default()
         }
     }
 
     pub(super) fn limit<'a>(&self, card: &'a BudgetCard) -> Card<'a> {
-        let open = is_open(&card.state);
+        let open = is_open(&card.head.state);
         let spent = spent(self.words.templates, self.words.locale, card);
-        let asks = self.asks(open, "budget", Audience::limit(card), &spent);
+        let asks = self.asks(open, "budget", Audience::of_head(&card.head), &spent);
         let mut intro = asks.intro;
         if intro.is_empty() && asks.ahead.is_empty() {
             intro.push(ours(&capitalized(&self.say("budget.intro", spent))));
@@ -75,13 +75,13 @@ impl Builder<'_> {
                 form: None,
             })));
         }
-        parts.extend(self.settled(&card.state, AskKind::Approval, None));
+        parts.extend(self.settled(&card.head.state, AskKind::Approval, None));
         Card {
-            head: Some(self.head("budget.title", &card.state, AskKind::Approval)),
+            head: Some(self.head("budget.title", &card.head.state, AskKind::Approval)),
             summary: self.word("budget.summary"),
             ahead: asks.ahead,
             parts,
-            foot: self.waiting(&card.state, &card.requester, card.ttl_ms, None),
+            foot: self.waiting(&card.head),
         }
     }
 }

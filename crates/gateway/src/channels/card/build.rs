@@ -8,7 +8,7 @@ use crate::channels::wording::{
     AskKind, Audience, capitalized, decided_by, decision_words, done_steps, end_key, end_text, is_open, mark_of, minutes, one_line,
     settled_key, state_key, undone_words, words_key,
 };
-use countersign_agent::domain::{Absence, ActionView, CardCopy, CardState, ChannelKind, Outbound, PlanEnd, StepView, UndoneCount};
+use countersign_agent::domain::{Absence, ActionView, CardHead, CardState, ChannelKind, Outbound, PlanEnd, StepView, UndoneCount};
 
 pub(super) struct Builder<'a> {
     pub(super) words: CardWords<'a>,
@@ -16,7 +16,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Card<'a> {
-    /// The card of `content`. Notices are said as a text message, files are files and reactions are marks: they have none.
+    /// The card of `content`. Notices are said as a text message, and files are files: they have none.
     pub(in crate::channels) fn of(words: CardWords<'_>, caps: Caps, content: &'a Outbound) -> Option<Self> {
         let builder = Builder { words, caps };
         Some(match content {
@@ -91,14 +91,14 @@ impl Builder<'_> {
         vec![Span::Label(self.word(key)), inside]
     }
 
-    /// On a copy for one person: why they have it. `open`: it waits.
-    pub(super) fn why(&self, copy: Option<&CardCopy>, requester: &str, open: bool) -> Option<Part<'static>> {
-        let copy = copy?;
+    /// On a copy for one person: why they have it.
+    pub(super) fn why(&self, head: &CardHead) -> Option<Part<'static>> {
+        let copy = head.copy.as_ref()?;
         let mut holes = Holes::default();
-        let by = holes.put(vec![Span::Person(requester.to_owned())]);
+        let by = holes.put(vec![Span::Person(head.requester.clone())]);
         let chat = holes.put(copy.chat.iter().map(|id| Span::Chat(id.clone())).collect());
         let since = holes.put(vec![Span::Time(copy.since)]);
-        let values = json!({"open": open, "since": since, "chat": chat, "by": by});
+        let values = json!({"open": is_open(&head.state), "since": since, "chat": chat, "by": by});
         Some(Part::Lines("why", vec![holes.fill(&self.say("foot.copy", values))]))
     }
 
@@ -325,14 +325,15 @@ impl Builder<'_> {
     }
 
     /// Small print of a card while it waits: for whom, how long. A copy tells the moment, since it is younger than the card.
-    pub(super) fn waiting(&self, state: &CardState, requester: &str, ttl_ms: i64, copy: Option<&CardCopy>) -> Vec<CardLine> {
-        if !is_open(state) {
+    pub(super) fn waiting(&self, head: &CardHead) -> Vec<CardLine> {
+        if !is_open(&head.state) {
             return Vec::new();
         }
         let mut holes = Holes::default();
-        let until = copy.and_then(|copy| copy.until).map(|until| holes.put(vec![Span::Time(until)]));
-        let ttl = self.say("foot.ttl", json!({"minutes": minutes(ttl_ms), "until": until}));
-        self.asked_by(requester).into_iter().chain([holes.fill(&ttl)]).collect()
+        let until = head.copy.as_ref().and_then(|copy| copy.until);
+        let until = until.map(|until| holes.put(vec![Span::Time(until)]));
+        let ttl = self.say("foot.ttl", json!({"minutes": minutes(head.ttl_ms), "until": until}));
+        self.asked_by(&head.requester).into_iter().chain([holes.fill(&ttl)]).collect()
     }
 
     pub(super) fn asked_by(&self, requester: &str) -> Option<CardLine> {

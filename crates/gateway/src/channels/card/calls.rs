@@ -10,10 +10,10 @@ use countersign_agent::domain::{ActionStatus, ActionView, ApprovalCard, CardStat
 
 impl Builder<'_> {
     pub(super) fn calls<'a>(&self, card: &'a ApprovalCard) -> Card<'a> {
-        let open = is_open(&card.state);
-        let asks = self.asks(open && card.copy.is_none(), "approval", Audience::calls(card), &json!({}));
+        let open = is_open(&card.head.state);
+        let asks = self.asks(open && card.head.copy.is_none(), "approval", Audience::calls(card), &json!({}));
         let one = |name, line| Part::Lines(name, vec![line]);
-        let mut parts: Vec<Part<'a>> = self.why(card.copy.as_deref(), &card.requester, open).into_iter().collect();
+        let mut parts: Vec<Part<'a>> = self.why(&card.head).into_iter().collect();
         parts.extend(lines("intro", asks.intro));
         let gate = open.then_some(&card.gate_id);
         let rows = card.actions.iter().take(self.caps.calls).enumerate();
@@ -26,11 +26,11 @@ impl Builder<'_> {
         if open {
             parts.extend(lines("waits", asks.waits));
             let surface = self.words.surface;
-            let group = surface.in_group("approval.prompt_group").filter(|_| card.group);
+            let group = surface.in_group("approval.prompt_group").filter(|_| card.head.in_group());
             parts.push(self.prompt([surface.approval(prompt_key(card))].into_iter().chain(group)));
         }
         let mixed = self.mixed(card);
-        parts.extend(self.settled_as(mixed.as_deref(), &card.state, AskKind::Actions, None));
+        parts.extend(self.settled_as(mixed.as_deref(), &card.head.state, AskKind::Actions, None));
         let head = self.calls_head(card, mixed);
         Card {
             summary: if open {
@@ -41,12 +41,12 @@ impl Builder<'_> {
             head: Some(head),
             ahead: asks.ahead,
             parts,
-            foot: self.waiting(&card.state, &card.requester, card.ttl_ms, card.copy.as_deref()),
+            foot: self.waiting(&card.head),
         }
     }
 
     fn calls_head(&self, card: &ApprovalCard, mixed: Option<String>) -> Head {
-        let head = self.head("approval.title", &card.state, AskKind::Actions);
+        let head = self.head("approval.title", &card.head.state, AskKind::Actions);
         match mixed {
             Some(state) => Head {
                 tone: Tone::Quiet,
@@ -60,7 +60,7 @@ impl Builder<'_> {
     /// A gate whose rows were decided one by one counts as approved. Where a person rejected a row, the card counts what was said of each:
     /// "approved" over a rejected row would be a lie. A row that expired was approved, and the task ended before it ran.
     fn mixed(&self, card: &ApprovalCard) -> Option<String> {
-        let settled_by_rows = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve);
+        let settled_by_rows = matches!(&card.head.state, CardState::Decided { decision } if decision.kind == DecisionKind::Approve);
         let is_rejected = |row: &&ActionView| row.status == ActionStatus::Rejected;
         let rejected = card.actions.iter().filter(is_rejected).count();
         let approved = card.actions.len() - rejected;
@@ -70,13 +70,13 @@ impl Builder<'_> {
     /// Who must approve a call that waits, where it is not who the card says, and how many have.
     fn need(&self, card: &ApprovalCard, row: &ActionView) -> CardLine {
         let mut line = CardLine::new();
-        if !(is_open(&card.state) && row.status.waits()) {
+        if !(is_open(&card.head.state) && row.status.waits()) {
             return line;
         }
         let whom = Audience::call(card, row);
         // A copy goes to people who were asked because nobody answered.
         let of_others = row.approvers.is_some() || (whom.listed().is_none() && !whom.is_as(&Audience::calls(card)));
-        if of_others && !(whom.nobody() && card.copy.is_some()) {
+        if of_others && !(whom.nobody() && card.head.copy.is_some()) {
             line.extend(self.asking("approval.own", &whom, json!({})));
         }
         if row.quorum > 1 {

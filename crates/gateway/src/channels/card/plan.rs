@@ -12,10 +12,10 @@ use countersign_agent::domain::{CardState, Complexity, DecisionKind, GateId, Pla
 
 impl Builder<'_> {
     pub(super) fn plan<'a>(&self, card: &'a PlanCard) -> Card<'a> {
-        let open = is_open(&card.state);
-        let asks = self.asks(open && card.copy.is_none(), "plan", Audience::plan(card), &json!({}));
-        let mut parts: Vec<Part<'a>> = self.why(card.copy.as_deref(), &card.requester, open).into_iter().collect();
-        let rules = match card.state {
+        let open = is_open(&card.head.state);
+        let asks = self.asks(open && card.head.copy.is_none(), "plan", Audience::of_head(&card.head), &json!({}));
+        let mut parts: Vec<Part<'a>> = self.why(&card.head).into_iter().collect();
+        let rules = match card.head.state {
             CardState::Open { votes } => self.plan_rules(card, votes),
             CardState::Decided { .. } | CardState::Informed => Vec::new(),
         };
@@ -34,11 +34,11 @@ impl Builder<'_> {
         if open {
             parts.extend(lines("waits", asks.waits));
             let surface = self.words.surface;
-            let group = surface.in_group("plan.prompt_group").filter(|_| card.group);
+            let group = surface.in_group("plan.prompt_group").filter(|_| card.head.in_group());
             parts.push(self.prompt(["plan.prompt"].into_iter().chain(group).chain(surface.cancel())));
             parts.extend(card.review_id.as_ref().map(|gate| self.plan_ask(gate, card)));
         }
-        parts.extend(self.settled(&card.state, asked_of(card), card.end));
+        parts.extend(self.settled(&card.head.state, asked_of(card), card.end));
         parts.extend(self.plan_again(card));
         let head = self.plan_head(card);
         let goal = one_line(&card.goal, 80);
@@ -56,11 +56,11 @@ impl Builder<'_> {
     }
 
     fn plan_head(&self, card: &PlanCard) -> Head {
-        let mut head = self.head("plan.title", &card.state, asked_of(card));
+        let mut head = self.head("plan.title", &card.head.state, asked_of(card));
         if let Some(end) = card.end {
             (head.tone, head.state) = self.ended(end, &card.undone);
         }
-        if let CardState::Open { votes } = card.state
+        if let CardState::Open { votes } = card.head.state
             && card.quorum > 1
             && self.words.surface.heads_votes()
         {
@@ -169,7 +169,7 @@ impl Builder<'_> {
             let values = json!({"through_api": asked.through_api, "at": holes.put(at), "by": holes.put(by)});
             return vec![Part::Lines("again", vec![holes.fill(&self.say("plan.asked_again", values))])];
         }
-        let expired = matches!(&card.state, CardState::Decided { decision } if decision.kind == DecisionKind::Expire);
+        let expired = matches!(&card.head.state, CardState::Decided { decision } if decision.kind == DecisionKind::Expire);
         match &card.review_id {
             Some(gate) if expired && !self.words.surface.is_text() => vec![
                 Part::Lines("again", vec![ours(&self.word("plan.again_hint"))]),
@@ -180,11 +180,11 @@ impl Builder<'_> {
     }
 
     fn plan_foot(&self, card: &PlanCard) -> Vec<CardLine> {
-        let mut foot = self.waiting(&card.state, &card.requester, card.ttl_ms, card.copy.as_deref());
-        if is_open(&card.state) {
+        let mut foot = self.waiting(&card.head);
+        if is_open(&card.head.state) {
             foot.extend(self.words.surface.limits_changes().then(|| ours(&self.word("foot.edit_limit"))));
         } else {
-            foot.extend(self.asked_by(&card.requester));
+            foot.extend(self.asked_by(&card.head.requester));
         }
         foot.extend(self.demo(card.demo));
         foot

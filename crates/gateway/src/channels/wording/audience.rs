@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use countersign_agent::domain::{Absence, ActionView, ApprovalCard, BudgetCard, ChannelKind, Deciders, MOST_NAMED, Outbound, PlanCard};
+use countersign_agent::domain::{Absence, ActionView, ApprovalCard, CardHead, ChannelKind, Deciders, MOST_NAMED, Outbound};
 
 /// The approvers of what a card shows, beside the person whose task it is.
 #[derive(Clone, Debug)]
@@ -18,19 +18,19 @@ impl<'a> Audience<'a> {
     /// `None` when it needs no approval.
     pub(in crate::channels) fn of(content: &'a Outbound) -> Option<Self> {
         match content {
-            Outbound::PlanCard(card) => Some(Self::plan(card)),
             Outbound::ApprovalCard(card) => Some(Self::calls(card)),
-            Outbound::BudgetCard(card) => Some(Self::limit(card)),
-            _ => None,
+            Outbound::QuestionCard(_) => None,
+            _ => content.head().map(Self::of_head),
         }
     }
 
-    pub(in crate::channels) fn plan(card: &'a PlanCard) -> Self {
+    pub(in crate::channels) fn of_head(head: &'a CardHead) -> Self {
         Self {
-            deciders: card.approvers.deciders(&card.requester),
-            requester: &card.requester,
-            away: &card.away,
-            group: card.group,
+            deciders: head.deciders(),
+            requester: &head.requester,
+            away: &head.away,
+            // Where the card does not say whether this is a group, a mention does no harm in a direct chat.
+            group: head.group.unwrap_or(true),
         }
     }
 
@@ -38,15 +38,13 @@ impl<'a> Audience<'a> {
     pub(in crate::channels) fn calls(card: &'a ApprovalCard) -> Self {
         Self {
             deciders: card.deciders(),
-            requester: &card.requester,
-            away: &card.away,
-            group: card.group,
+            ..Self::of_head(&card.head)
         }
     }
 
     pub(in crate::channels) fn call(card: &'a ApprovalCard, row: &'a ActionView) -> Self {
         Self {
-            deciders: row.deciders(&card.approvers, &card.requester),
+            deciders: row.deciders(card.head.approvers(), &card.head.requester),
             ..Self::calls(card)
         }
     }
@@ -54,16 +52,6 @@ impl<'a> Audience<'a> {
     /// Does it ask the same people?
     pub(in crate::channels) fn is_as(&self, other: &Self) -> bool {
         self.deciders == other.deciders
-    }
-
-    pub(in crate::channels) fn limit(card: &'a BudgetCard) -> Self {
-        Self {
-            deciders: card.approvers.deciders(&card.requester),
-            requester: &card.requester,
-            away: &card.away,
-            // The view does not say whether this is a group; a mention does no harm in a direct chat.
-            group: true,
-        }
     }
 
     /// The people who may approve, where they are not the requester alone or everybody.
@@ -137,7 +125,7 @@ pub(in crate::channels) fn is_group(id: &str) -> bool {
 /// The person who is mentioned before a text in a group.
 pub(in crate::channels) fn requester(content: &Outbound) -> Option<&str> {
     match content {
-        Outbound::QuestionCard(card) => card.group.then_some(card.requester.as_str()),
+        Outbound::QuestionCard(card) => card.head.in_group().then_some(card.head.requester.as_str()),
         Outbound::Answer(answer) => answer.group.then_some(answer.requester.as_str()),
         Outbound::PlanCard(_) | Outbound::ApprovalCard(_) | Outbound::BudgetCard(_) => Audience::of(content)
             .filter(|whom| whom.listed().is_none())

@@ -5,8 +5,8 @@ mod others;
 mod search;
 
 use countersign_agent::domain::{
-    Addressed, Approvers, AskedAgain, BudgetCard, CardState, ChannelKind, Conversation, Decision, FollowUp, GateId, Millis, Outbound,
-    TurnStatus, Via,
+    Addressed, Approvers, AskedAgain, BudgetCard, CardHead, CardState, ChannelKind, Conversation, Decision, FollowUp, GateId, Millis,
+    Outbound, TurnStatus, Via,
 };
 
 use crate::conversation::phrases::is_plain_ok;
@@ -43,16 +43,15 @@ fn gate(id: &str, requester: &str, thread: &str) -> Gate {
         plan_version: 1,
         // Any card with a line of its own will do: goals come from it.
         card: Outbound::BudgetCard(BudgetCard {
-            away: Vec::new(),
             gate_id: GateId::new(id),
-            requester: requester.to_owned(),
-            approvers: Approvers::Requester,
+            head: CardHead {
+                group: None,
+                ..CardHead::new(requester.to_owned(), true, 1, CardState::Open { votes: 0 })
+            },
             summary: format!("goal of {id}"),
             open_steps: Vec::new(),
             steps_used: 1,
             reached: Vec::new(),
-            ttl_ms: 1,
-            state: CardState::Open { votes: 0 },
         }),
         quorum: 1,
         opened_at: Millis(900),

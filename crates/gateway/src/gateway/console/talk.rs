@@ -71,7 +71,7 @@ async fn whole(session: &mut Read, mut said: ChatEntry) -> Result<ChatEntry, Api
     if let ChatEntry::Bot { content, .. } = &mut said
         && let Outbound::ApprovalCard(card) = content
     {
-        let rows = match card.state {
+        let rows = match card.head.state {
             CardState::Open { .. } => session.actions_of_gate(&card.gate_id).await?,
             CardState::Informed | CardState::Decided { .. } => Vec::new(),
         };

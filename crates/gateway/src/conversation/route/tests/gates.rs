@@ -191,10 +191,8 @@ fn a_word_approves_only_what_was_shown() {
         let mut gate = gate("a", "u1", "");
         gate.kind = GateKind::ToolApproval;
         gate.card = Outbound::ApprovalCard(ApprovalCard {
-            away: Vec::new(),
             gate_id: gate.id.clone(),
-            requester: gate.requester.clone(),
-            approvers: Approvers::Requester,
+            head: CardHead::new(gate.requester.clone(), true, 1, CardState::Open { votes: 0 }),
             actions: vec![ActionView {
                 id: ActionId::new("act_1"),
                 tool: "write_file".to_owned(),
@@ -215,10 +213,6 @@ fn a_word_approves_only_what_was_shown() {
             }],
             note: None,
             later: 0,
-            group: true,
-            ttl_ms: 1,
-            state: CardState::Open { votes: 0 },
-            copy: None,
             cut: false,
         });
         let ok = said("OK").open(&[&gate]);
