@@ -5,6 +5,7 @@ FROM rust:1.95-bookworm AS build
 WORKDIR /src
 # Builds the dependencies in a layer of their own: the packages have no code yet. Docker repeats it only after a change of a manifest.
 COPY Cargo.toml Cargo.lock ./
+COPY .cargo .cargo
 COPY crates/agent/Cargo.toml crates/agent/
 COPY crates/build-once/Cargo.toml crates/build-once/
 COPY crates/gateway/Cargo.toml crates/gateway/
