@@ -18,6 +18,7 @@ mod feedback;
 mod facts;
 mod file;
 mod follow_ups;
+mod file_inbox;
 mod gates;
 mod handle;
 mod ids;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use countersign_agent::domain::Inbound;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Result;
 use super::arrive::{self, BATCH, DEADLINE, NewRow};
+use super::file_inbox::FileInbox;
 use super::inner::Inner;
 use super::wakeups::Effects;
 use crate::store::StoreError;
@@ -37,15 +39,25 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    pub(super) fn start(inner: Arc<Inner>) -> Self {
+    /// For `file`, or for the server's pool.
+    pub(super) fn start(inner: Arc<Inner>, file: Option<FileInbox>) -> Result<Self> {
         let (jobs, inbox) = mpsc::channel(WAITING);
         let commits = Arc::new(AtomicU64::new(0));
-        tokio::spawn(write_batches(inner, inbox, Arc::clone(&commits)));
-        Self {
+        let blocks = file.is_some();
+        let writing = write_batches(inner, inbox, Arc::clone(&commits), file);
+        if blocks {
+            let runtime = Handle::current();
+            let thread = std::thread::Builder::new().name("inbox".to_owned());
+            let no_thread = |why| StoreError::Unavailable(format!("no thread for the inbox: {why}"));
+            thread.spawn(move || runtime.block_on(writing)).map_err(no_thread)?;
+        } else {
+            tokio::spawn(writing);
+        }
+        Ok(Self {
             jobs,
             commits,
             refusing: Arc::default(),
-        }
+        })
     }
 
     /// Stores one event within [`DEADLINE`], in a commit that it may share with others.
@@ -92,10 +104,20 @@ impl Acceptor {
     }
 }
 
-async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commits: Arc<AtomicU64>) {
+async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commits: Arc<AtomicU64>, mut file: Option<FileInbox>) {
     let mut jobs = Vec::with_capacity(BATCH);
     let mut finish = Vec::new();
     while inbox.recv_many(&mut jobs, BATCH).await > 0 {
+        if file.is_some() {
+            // The first event wakes this thread, perhaps on the core that reads the next ones: they come first, and share the commit. Where
+            // nobody else wants the core, this is no wait.
+            std::thread::yield_now();
+            while jobs.len() < BATCH
+                && let Ok(job) = inbox.try_recv()
+            {
+                jobs.push(job);
+            }
+        }
         let mut rows = Vec::with_capacity(jobs.len());
         let mut replies = Vec::with_capacity(jobs.len());
         for job in jobs.drain(..) {
@@ -113,7 +135,7 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
             }
         }
         if !rows.is_empty() {
-            let outcomes = commit_batch(&inner, &rows, &commits).await;
+            let outcomes = commit_batch(&inner, &mut file, &rows, &commits).await;
             let new = outcomes.iter().any(Result::is_ok);
             for (reply, outcome) in replies.into_iter().zip(outcomes) {
                 // A closed reply means that the caller's time was up; the row is committed and its repeat a copy.
@@ -125,32 +147,36 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
             });
         }
     }
+    // Before anybody is told: the last connection to a file tidies it up.
+    drop(file);
     for done in finish {
         let _gone = done.send(());
     }
 }
 
-/// One commit for all rows; when one of them is refused, one each, so that it does not take the others with it.
-async fn commit_batch(inner: &Inner, rows: &[NewRow], commits: &AtomicU64) -> Vec<Result<i64>> {
-    let Some(write) = &inner.pools.accept else {
-        return rows.iter().map(|_| Err(closing())).collect();
-    };
+/// One commit for all rows. A row that the database refuses does not take the others with it.
+async fn commit_batch(inner: &Inner, file: &mut Option<FileInbox>, rows: &[NewRow], commits: &AtomicU64) -> Vec<Result<i64>> {
     let _pass = match &inner.write_queue {
         Some(queue) => Some(queue.pass_for_batch().await),
         None => None,
     };
-    match arrive::store(inner, write, rows).await {
-        Ok(ids) => {
+    let stored = match (file.as_mut(), &inner.pools.accept) {
+        (Some(file), _) => file.store(inner, rows),
+        (None, Some(server)) => arrive::store(inner, server, rows)
+            .await
+            .map(|ids| ids.into_iter().map(Ok).collect()),
+        (None, None) => Err(closing()),
+    };
+    match stored {
+        Ok(outcomes) => {
             commits.fetch_add(1, Ordering::Relaxed);
-            ids.into_iter().map(Ok).collect()
+            outcomes
         }
-        // A row that the database refuses; what it cannot do now, it can do for none of them.
-        Err(StoreError::Corrupt(_)) if rows.len() > 1 => {
+        // A row that a server refuses: one commit each. What it cannot do now, it can do for none of them.
+        Err(StoreError::Corrupt(_)) if file.is_none() && rows.len() > 1 => {
             let mut outcomes = Vec::with_capacity(rows.len());
             for row in rows {
-                let one = arrive::store(inner, write, std::slice::from_ref(row)).await;
-                commits.fetch_add(u64::from(one.is_ok()), Ordering::Relaxed);
-                outcomes.push(one.and_then(|ids| ids.first().copied().ok_or_else(closing)));
+                outcomes.extend(Box::pin(commit_batch(inner, file, std::slice::from_ref(row), commits)).await);
             }
             outcomes
         }

@@ -1,11 +1,10 @@
-//! New rows of the inbox: appended here, told from copies by their keys when they are triaged.
+//! New rows of the inbox: appended here (on a file by `file_inbox`), told from copies by their keys when they are triaged.
 
-use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use countersign_agent::domain::{Inbound, LaneId, Millis};
 use sqlx::pool::PoolConnection;
-use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Executor, Row};
+use sqlx::{AnyConnection, Executor, PgConnection, PgPool, Postgres};
 
 use super::Result;
 use super::inner::Inner;
@@ -16,21 +15,19 @@ use crate::store::{StoreError, keys};
 pub(super) const DEADLINE: Duration = Duration::from_millis(900);
 /// Rows of one commit at most.
 pub(super) const BATCH: usize = 64;
-/// Bound values of a row.
-const COLUMNS: usize = 9;
 /// How often a row whose id somebody else has taken gets another one.
 const IDS: usize = 4;
 
 /// An inbox row, serialized before anybody waits for the writer.
 #[derive(Debug)]
 pub(super) struct NewRow {
-    event_key: Vec<u8>,
-    message_key: Option<Vec<u8>>,
-    channel: &'static str,
-    chat: String,
-    person_key: Vec<u8>,
-    kind: &'static str,
-    payload: String,
+    pub(super) event_key: Vec<u8>,
+    pub(super) message_key: Option<Vec<u8>>,
+    pub(super) channel: &'static str,
+    pub(super) chat: String,
+    pub(super) person_key: Vec<u8>,
+    pub(super) kind: &'static str,
+    pub(super) payload: String,
 }
 
 impl NewRow {
@@ -53,24 +50,19 @@ struct Arrival<'a> {
     row: &'a NewRow,
 }
 
-/// Stores the rows in one commit and gives their ids. On a server: over another connection when one has broken (their ids keep
+/// Stores the rows on a server in one commit and gives their ids: over another connection when one has broken (their ids keep
 /// what came through all the same from being stored twice), and for no longer than anybody waits for the answer, else a
 /// connection that has gone silent would hold up the inbox.
-pub(super) async fn store(inner: &Inner, write: &AnyPool, rows: &[NewRow]) -> Result<Vec<i64>> {
+pub(super) async fn store(inner: &Inner, write: &PgPool, rows: &[NewRow]) -> Result<Vec<i64>> {
     let now = inner.clock.now();
-    // Ids are given when it is the batch's turn: on one machine their order is the order of commits.
     let mut batch: Vec<Arrival<'_>> = rows.iter().map(|row| Arrival::of(inner, row, now)).collect();
     let stored = store_over_any(inner, write, &mut batch, now);
-    if inner.is_shared() {
-        let slow = |_| StoreError::Unavailable("the database is too slow".to_owned());
-        tokio::time::timeout(DEADLINE, stored).await.map_err(slow)??;
-    } else {
-        stored.await?;
-    }
+    let slow = |_| StoreError::Unavailable("the database is too slow".to_owned());
+    tokio::time::timeout(DEADLINE, stored).await.map_err(slow)??;
     Ok(batch.iter().map(|arrival| arrival.id).collect())
 }
 
-async fn store_over_any(inner: &Inner, write: &AnyPool, batch: &mut [Arrival<'_>], now: Millis) -> Result<()> {
+async fn store_over_any(inner: &Inner, write: &PgPool, batch: &mut [Arrival<'_>], now: Millis) -> Result<()> {
     let mut tries = write.options().get_max_connections();
     loop {
         let mut conn = BatchConnection(Some(write.acquire().await?));
@@ -100,7 +92,7 @@ impl<'a> Arrival<'a> {
 
 /// A connection that goes back to the pool when it is told to. One that broke, or was left in the middle of something, is
 /// dropped at once: its answer is not waited for.
-struct BatchConnection(Option<PoolConnection<Any>>);
+struct BatchConnection(Option<PoolConnection<Postgres>>);
 
 impl BatchConnection {
     async fn store(&mut self, inner: &Inner, batch: &mut [Arrival<'_>], now: Millis) -> sqlx::Result<()> {
@@ -123,10 +115,10 @@ impl Drop for BatchConnection {
 
 /// Inserts until every row is there. One that was left out is there already (the connection broke after the commit), or its id was
 /// taken by another, and it gets another.
-async fn append(inner: &Inner, conn: &mut AnyConnection, batch: &mut [Arrival<'_>], now: Millis) -> sqlx::Result<()> {
+async fn append(inner: &Inner, conn: &mut PgConnection, batch: &mut [Arrival<'_>], now: Millis) -> sqlx::Result<()> {
     let mut open: Vec<&mut Arrival<'_>> = batch.iter_mut().collect();
     for _ in 0..IDS {
-        if insert(inner, conn, &open, now).await? == open.len() as u64 {
+        if insert(conn, &open, now).await? == open.len() as u64 {
             return Ok(());
         }
         let there = known(conn, &open).await?;
@@ -145,36 +137,36 @@ async fn append(inner: &Inner, conn: &mut AnyConnection, batch: &mut [Arrival<'_
     Err(sqlx::Error::Protocol("ids are taken again and again".to_owned()))
 }
 
-/// Inserts in one statement, which is a transaction of its own, and gives the number of rows that went in. Not `RETURNING`:
-/// SQLite's driver hands over every row from its thread to ours, which costs more than the insert.
-async fn insert(inner: &Inner, conn: &mut AnyConnection, rows: &[&mut Arrival<'_>], now: Millis) -> sqlx::Result<u64> {
-    let (at, filled) = fitting(rows);
-    let texts = if inner.is_shared() { &INSERTS } else { &FILE_INSERTS };
-    let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&texts[at])));
-    for Arrival { id, row } in filled {
-        query = query
-            .bind(*id)
-            .bind(row.event_key.as_slice())
-            .bind(row.message_key.as_deref())
-            .bind(row.channel)
-            .bind(row.chat.as_str())
-            .bind(row.person_key.as_slice())
-            .bind(row.kind)
-            .bind(now.0)
-            .bind(row.payload.as_str());
-    }
+/// Inserts in one statement, which is a transaction of its own, and gives the number of rows that went in. It has a list for each column: one text for
+/// batches of every size.
+async fn insert(conn: &mut PgConnection, arrivals: &[&mut Arrival<'_>], now: Millis) -> sqlx::Result<u64> {
+    let rows = || arrivals.iter().map(|arrival| arrival.row);
+    let query = sqlx::query(
+        "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
+         SELECT id, event_key, message_key, channel, chat, person_key, kind, 'new', $8, payload
+         FROM UNNEST($1::BIGINT[], $2::BYTEA[], $3::BYTEA[], $4::TEXT[], $5::TEXT[], $6::BYTEA[], $7::TEXT[], $9::TEXT[])
+           AS arrived (id, event_key, message_key, channel, chat, person_key, kind, payload)
+         ON CONFLICT DO NOTHING",
+    )
+    .bind(arrivals.iter().map(|arrival| arrival.id).collect::<Vec<_>>())
+    .bind(rows().map(|row| row.event_key.as_slice()).collect::<Vec<_>>())
+    .bind(rows().map(|row| row.message_key.as_deref()).collect::<Vec<_>>())
+    .bind(rows().map(|row| row.channel).collect::<Vec<_>>())
+    .bind(rows().map(|row| row.chat.as_str()).collect::<Vec<_>>())
+    .bind(rows().map(|row| row.person_key.as_slice()).collect::<Vec<_>>())
+    .bind(rows().map(|row| row.kind).collect::<Vec<_>>())
+    .bind(now.0)
+    .bind(rows().map(|row| row.payload.as_str()).collect::<Vec<_>>());
     Ok(conn.execute(query).await?.rows_affected())
 }
 
 /// Which of these ids are there, and with which event.
-async fn known(conn: &mut AnyConnection, rows: &[&mut Arrival<'_>]) -> sqlx::Result<Vec<(i64, Vec<u8>)>> {
-    let (at, filled) = fitting(rows);
-    let mut query = sqlx::query(AssertSqlSafe(Arc::clone(&LOOKS[at])));
-    for arrival in filled {
-        query = query.bind(arrival.id);
-    }
-    let rows = conn.fetch_all(query).await?;
-    rows.iter().map(|row| Ok((row.try_get("id")?, row.try_get("event_key")?))).collect()
+async fn known(conn: &mut PgConnection, arrivals: &[&mut Arrival<'_>]) -> sqlx::Result<Vec<(i64, Vec<u8>)>> {
+    let ids: Vec<i64> = arrivals.iter().map(|arrival| arrival.id).collect();
+    sqlx::query_as("SELECT id, event_key FROM inbox WHERE id = ANY($1)")
+        .bind(ids)
+        .fetch_all(conn)
+        .await
 }
 
 /// Inserts a row that somebody's transaction has handled, or a task that it gave to `lane`. Gives `false` when a copy of it was handled
@@ -208,49 +200,3 @@ pub(super) async fn insert_handled(inner: &Inner, conn: &mut AnyConnection, row:
     }
     Err(StoreError::Unavailable("ids are taken again and again".to_owned()))
 }
-
-/// Rows of a statement: few numbers, so that each text is prepared once a connection and stays there.
-const SIZES: [usize; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, BATCH];
-
-/// The smallest of [`SIZES`] that takes the rows, and the rows with the last one repeated until it is full: what has the id of
-/// another is left out.
-fn fitting<'r, 'a>(rows: &'r [&mut Arrival<'a>]) -> (usize, impl Iterator<Item = &'r Arrival<'a>> + Clone) {
-    let at = SIZES.partition_point(|size| *size < rows.len()).min(SIZES.len() - 1);
-    let filled = rows.iter().chain(rows.last().into_iter().cycle()).take(SIZES[at]);
-    (at, filled.map(|arrival| &**arrival))
-}
-
-fn texts(text: impl Fn(usize) -> String) -> Vec<Arc<str>> {
-    SIZES.iter().map(|rows| Arc::from(text(*rows))).collect()
-}
-
-/// `$from, …`, so many of them.
-fn marks(from: usize, count: usize) -> Vec<String> {
-    (from..from + count).map(|number| format!("${number}")).collect()
-}
-
-fn inserts(marks: impl Fn(usize) -> Vec<String>) -> Vec<Arc<str>> {
-    texts(|rows| {
-        let rows: Vec<String> = (0..rows)
-            .map(|row| {
-                let mut values = marks(row);
-                values.insert(7, "'new'".to_owned());
-                format!("({})", values.join(", "))
-            })
-            .collect();
-        format!(
-            "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
-             VALUES {} ON CONFLICT DO NOTHING",
-            rows.join(", ")
-        )
-    })
-}
-
-static INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|row| marks(row * COLUMNS + 1, COLUMNS)));
-
-/// The inserts with marks that have no names. SQLite's driver asks for the name of every mark of a statement, and SQLite looks
-/// through all of them for each, 400 000 steps for 64 rows.
-static FILE_INSERTS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| inserts(|_| vec!["?".to_owned(); COLUMNS]));
-
-static LOOKS: LazyLock<Vec<Arc<str>>> =
-    LazyLock::new(|| texts(|rows| format!("SELECT id, event_key FROM inbox WHERE id IN ({})", marks(1, rows).join(", "))));

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use countersign_agent::domain::Clock;
-use sqlx::AnyPool;
+use sqlx::{AnyPool, PgPool};
 
 use super::damage::Damage;
 use super::file::FileLock;
@@ -39,8 +39,8 @@ impl Inner {
 /// The connections of a ledger, by what they are for.
 #[derive(Debug)]
 pub(super) struct Pools {
-    /// Batches of the inbox. `None` means opened read-only.
-    pub(super) accept: Option<AnyPool>,
+    /// Batches of the inbox on a server. A file has a [`FileInbox`](super::file_inbox::FileInbox).
+    pub(super) accept: Option<PgPool>,
     /// The other writers. `None` means opened read-only.
     pub(super) journal: Option<AnyPool>,
     pub(super) read: AnyPool,
@@ -49,8 +49,11 @@ pub(super) struct Pools {
 impl Pools {
     pub(super) async fn close(&self) {
         self.read.close().await;
-        for pool in [&self.accept, &self.journal].into_iter().flatten() {
-            pool.close().await;
+        if let Some(accept) = &self.accept {
+            accept.close().await;
+        }
+        if let Some(journal) = &self.journal {
+            journal.close().await;
         }
     }
 }

@@ -61,7 +61,8 @@ impl Ledger {
     pub async fn migrate(url: &SecretString) -> Result<()> {
         match named(url)? {
             DatabaseAddress::File(path) => {
-                let (pools, lock, _) = sqlite::open(&path, &Clock::system(), true).await?;
+                let (pools, inbox, lock, _) = sqlite::open(&path, &Clock::system(), true).await?;
+                drop(inbox);
                 pools.close().await;
                 lock.give_back();
                 Ok(())
@@ -79,10 +80,10 @@ impl Ledger {
     pub async fn open(stores: &Stores, clock: Clock) -> Result<Self> {
         let migrate = stores.migrate_on_start;
         let mut time = None;
-        let (clock, pools, sequence, lock, write_queue) = match named(&stores.database_url)? {
+        let (clock, pools, sequence, file, write_queue) = match named(&stores.database_url)? {
             DatabaseAddress::File(path) => {
-                let (pools, lock, sequence) = sqlite::open(&path, &clock, migrate).await?;
-                (clock, pools, sequence, Some(lock), Some(WriteQueue::default()))
+                let (pools, inbox, lock, sequence) = sqlite::open(&path, &clock, migrate).await?;
+                (clock, pools, sequence, Some((inbox, lock)), Some(WriteQueue::default()))
             }
             DatabaseAddress::Server => {
                 let (pools, there, sequence) = postgres::open(&stores.database_url, migrate).await?;
@@ -97,6 +98,7 @@ impl Ledger {
                 (Some(redis), Some(jobs))
             }
         };
+        let (file_inbox, lock) = file.unzip();
         let inner = Arc::new(Inner {
             clock,
             sequence,
@@ -111,7 +113,7 @@ impl Ledger {
         if let Some(time) = time {
             tokio::spawn(postgres::keep_time(Arc::downgrade(&inner), time));
         }
-        let acceptor = Acceptor::start(Arc::clone(&inner));
+        let acceptor = Acceptor::start(Arc::clone(&inner), file_inbox)?;
         let redis_tasks = match redis.zip(jobs) {
             Some((redis, jobs)) => {
                 let here = Arc::clone(&inner);

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use countersign_agent::domain::{Conversation, Millis, ServerTime, digest128};
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::any::AnyConnectOptions;
+use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Any, AnyConnection, AnyPool, Connection, Executor, Row, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, Connection, Database, Executor, Row, Transaction};
 
 use super::ids::Sequence;
 use super::inner::{Inner, Pools};
@@ -157,7 +158,11 @@ pub(super) async fn open(url: &SecretString, migrate: bool) -> Result<(Pools, Se
         }
         conn.close().await?;
         let pools = Pools {
-            accept: Some(pool(url, ACCEPTORS).await?),
+            accept: Some(
+                pool_of(ACCEPTORS)
+                    .connect_with(options(url)?.database_url.as_str().parse()?)
+                    .await?,
+            ),
             journal: Some(pool(url, WRITERS).await?),
             read: pool(url, READERS).await?,
         };
@@ -328,21 +333,25 @@ fn naming(url: &SecretString, error: StoreError) -> StoreError {
 }
 
 async fn pool(url: &SecretString, size: u32) -> Result<AnyPool> {
-    let pool = AnyPoolOptions::new()
+    Ok(pool_of(size).connect_with(options(url)?).await?)
+}
+
+fn pool_of<D: Database>(size: u32) -> PoolOptions<D>
+where
+    for<'c> &'c mut D::Connection: Executor<'c>,
+{
+    PoolOptions::new()
         .max_connections(size)
         .min_connections(1)
         .acquire_timeout(CONNECTION_WAIT)
         .test_before_acquire(false)
-        .after_connect(|conn, _| {
+        .after_connect(|conn: &mut D::Connection, _| {
             Box::pin(async move {
                 conn.execute(SESSION).await?;
                 conn.execute(LIMITS).await?;
                 Ok(())
             })
         })
-        .connect_with(options(url)?)
-        .await?;
-    Ok(pool)
 }
 
 /// What a session needs, whatever the server's or the user's defaults are. An answered commit survives a crash of the server.

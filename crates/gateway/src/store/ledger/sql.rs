@@ -8,7 +8,6 @@ use countersign_agent::domain::{ActionId, GateId, LaneId, Millis, TurnId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::any::{AnyArguments, AnyRow};
-use sqlx::error::DatabaseError;
 use sqlx::postgres::PgDatabaseError;
 use sqlx::query::Query;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Decode, Row as _, SqlSafeStr as _, Type};
@@ -229,7 +228,7 @@ impl From<sqlx::Error> for StoreError {
         match &error {
             sqlx::Error::Database(inner) => match inner.try_downcast_ref::<PgDatabaseError>() {
                 Some(server) => of_postgres(server.code(), server.message(), server.constraint().or(server.table())),
-                None => of_sqlite(inner.as_ref()),
+                None => of_sqlite(&inner.code().unwrap_or_default(), inner.message()),
             },
             sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) | sqlx::Error::ColumnNotFound(_) => Self::Corrupt(error.to_string()),
             sqlx::Error::Configuration(why) => Self::Unusable(format!("the address is wrong: {why}")),
@@ -241,13 +240,24 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-fn of_sqlite(error: &dyn DatabaseError) -> StoreError {
-    let code = error.code().unwrap_or_default().into_owned();
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match &error {
+            rusqlite::Error::SqliteFailure(failure, message) => {
+                let why = message.clone().unwrap_or_else(|| failure.to_string());
+                of_sqlite(&failure.extended_code.to_string(), &why)
+            }
+            _ => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
+fn of_sqlite(code: &str, message: &str) -> StoreError {
     // SQLite gives extended result codes; the primary one is the low byte.
     match code.parse::<u32>().map(|code| code & 0xff) {
-        Ok(CORRUPT | NOT_A_DATABASE) => StoreError::Unusable(error.message().to_owned()),
-        Ok(CONSTRAINT) => StoreError::Corrupt(error.message().to_owned()),
-        _ => StoreError::Unavailable(format!("{} (code {code})", error.message())),
+        Ok(CORRUPT | NOT_A_DATABASE) => StoreError::Unusable(message.to_owned()),
+        Ok(CONSTRAINT) => StoreError::Corrupt(message.to_owned()),
+        _ => StoreError::Unavailable(format!("{message} (code {code})")),
     }
 }
 

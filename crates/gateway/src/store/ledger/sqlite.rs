@@ -8,6 +8,7 @@ use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::{AnyConnection, AnyPool, Connection, Executor, Row};
 
 use super::file::FileLock;
+use super::file_inbox::FileInbox;
 use super::ids::Sequence;
 use super::inner::Pools;
 use super::schema::SchemaState;
@@ -39,8 +40,8 @@ pub(super) async fn schema_state(path: &Path) -> Result<SchemaState> {
     state.await.map_err(|error| naming(path, error))
 }
 
-/// Takes the file for this process; gives its connections, the lock that says so, and its ids.
-pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(Pools, FileLock, Sequence)> {
+/// Takes the file for this process; gives its connections, its inbox, the lock that says so, and its ids.
+pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(Pools, FileInbox, FileLock, Sequence)> {
     file::prepare(path)?;
     let lock = FileLock::take(path)?;
     let named = |error| naming(path, error);
@@ -57,12 +58,13 @@ pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(P
         }
     };
     let read = connect(path, Access::Read).await.map_err(named)?;
+    let inbox = FileInbox::open(path, pragmas(Access::Write)).map_err(named)?;
     let pools = Pools {
-        accept: Some(write.clone()),
+        accept: None,
         journal: Some(write),
         read,
     };
-    Ok((pools, lock, sequence))
+    Ok((pools, inbox, lock, sequence))
 }
 
 /// Connections to look at it beside the process that has it.

@@ -1,0 +1,119 @@
+//! The inbox of a database file: a connection of its own, on a thread of its own, appends what comes in, a whole batch at a time. sqlx hands each
+//! statement to a thread and its values through three forms, which cost more than the insert.
+
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
+
+use super::Result;
+use super::arrive::NewRow;
+use super::inner::Inner;
+
+const INSERT: &str = "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
+     VALUES (?, ?, ?, ?, ?, ?, ?, 'new', ?, ?)";
+
+/// The connection that appends to the inbox of a file.
+#[derive(Debug)]
+pub(super) struct FileInbox(Connection);
+
+impl FileInbox {
+    /// For a file whose schema is current; `pragmas` are those of its other writer.
+    pub(super) fn open(path: &Path, pragmas: &[&str]) -> Result<Self> {
+        let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        for pragma in pragmas {
+            conn.execute_batch(pragma)?;
+        }
+        // What is appended to is at the ends of its trees.
+        conn.execute_batch("PRAGMA cache_size = -512")?;
+        Ok(Self(conn))
+    }
+
+    /// Stores the rows in one commit and gives their ids. A row that the database refuses does not take the others with it.
+    pub(super) fn store(&mut self, inner: &Inner, rows: &[NewRow]) -> Result<Vec<Result<i64>>> {
+        let tx = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut stored = Vec::with_capacity(rows.len());
+        for row in rows {
+            stored.push(append(&tx, inner, row)?);
+        }
+        tx.commit()?;
+        Ok(stored)
+    }
+}
+
+/// Appends one row. The inner error is a refusal of this row alone.
+fn append(conn: &Connection, inner: &Inner, row: &NewRow) -> rusqlite::Result<Result<i64>> {
+    let now = inner.clock.now();
+    // Given now that it is the batch's turn: the order of ids is the order of commits.
+    let id = inner.sequence.next(now);
+    let values = params![
+        id,
+        row.event_key,
+        row.message_key,
+        row.channel,
+        row.chat,
+        row.person_key,
+        row.kind,
+        now.0,
+        row.payload
+    ];
+    match conn.prepare_cached(INSERT)?.execute(values) {
+        Ok(_) => Ok(Ok(id)),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Ok(Err(error.into())),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use countersign_agent::domain::{ChannelKind, Clock, Conversation, Inbound, InboundBody, Millis};
+    use secrecy::SecretString;
+    use sqlx::Executor as _;
+
+    use crate::config::Stores;
+    use crate::store::StoreError;
+    use crate::store::ledger::{Ledger, sqlite};
+
+    /// design: an event that was answered with 200 survives a power cut: WAL with `synchronous=FULL` (2), and a busy timeout of 5 s.
+    #[tokio::test]
+    async fn every_batch_is_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pools, inbox, _lock, _) = sqlite::open(&folder.path().join("x.db"), &Clock::system(), true).await.unwrap();
+        let pragma = |name: &str| inbox.0.query_row(name, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!((pragma("PRAGMA synchronous"), pragma("PRAGMA busy_timeout")), (2, 5000));
+        let mode: String = inbox.0.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+        drop(inbox);
+        pools.close().await;
+    }
+
+    /// design: a row that the database refuses does not take the others of its commit with it.
+    #[tokio::test]
+    async fn a_refused_row_goes_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = SecretString::from(format!("sqlite://{}/x.db", folder.path().display()));
+        let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
+        let write = ledger.inner.pools.journal.as_ref().unwrap();
+        let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON inbox WHEN NEW.chat = 'bad' BEGIN SELECT RAISE(ABORT, 'refused'); END";
+        write.execute(trigger).await.unwrap();
+        let event = |chat: &str| Inbound {
+            event_key: chat.to_owned(),
+            message_key: None,
+            conversation: Conversation {
+                channel: ChannelKind::Slack,
+                app: "app".to_owned(),
+                tenant: "T1".to_owned(),
+                chat: chat.to_owned(),
+                thread: String::new(),
+            },
+            sender: "U1".to_owned(),
+            sender_teams: Vec::new(),
+            at: Millis(0),
+            body: InboundBody::Joined,
+        };
+        let (one, bad, other) = (event("C1"), event("bad"), event("C2"));
+        let (one, bad, other) = tokio::join!(ledger.accept(&one), ledger.accept(&bad), ledger.accept(&other));
+        assert!(one.unwrap() < other.unwrap());
+        assert!(matches!(bad, Err(StoreError::Corrupt(_))), "{bad:?}");
+        ledger.close().await;
+    }
+}
