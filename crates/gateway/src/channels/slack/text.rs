@@ -1,5 +1,7 @@
 //! What a message says: entities and tokens of Slack's markup as readable text, mentions as keys.
 
+use std::borrow::Cow;
+
 use countersign_agent::domain::{ChatType, InboundMessage, Mention};
 
 use crate::channels::reading::{Content, MAX_MENTIONS, STRUCK, display_name};
@@ -137,7 +139,12 @@ impl SlackText {
 
     /// What stands outside of code and tokens: there a tilde may be a mark.
     fn written(&mut self, markup: &str) {
-        self.push(&decoded(markup).replace('~', TILDE.encode_utf8(&mut [0; 4])));
+        let text = decoded(markup);
+        if text.contains('~') {
+            self.push(&text.replace('~', TILDE.encode_utf8(&mut [0; 4])));
+        } else {
+            self.push(&text);
+        }
     }
 
     fn say(&mut self, markup: &str) {
@@ -200,9 +207,9 @@ fn link(inner: &str) -> Option<String> {
     let bare = address.or_else(|| url.split_once("://").map(|(_, bare)| bare))?;
     let (url, label, bare) = (decoded(url), decoded(label), decoded(bare));
     Some(if label.is_empty() {
-        if address.is_some() { bare } else { url }
+        if address.is_some() { bare.into_owned() } else { url.into_owned() }
     } else if label == url || label == bare || format!("{label}/") == bare {
-        label
+        label.into_owned()
     } else {
         format!("{label} ({url})")
     })
@@ -214,9 +221,16 @@ fn is_id(text: &str) -> bool {
 
 /// Entities as characters, `&amp;` last so that nothing is decoded twice. What no message can hold is replaced, not dropped:
 /// dropping could turn a text into another word.
-fn decoded(markup: &str) -> String {
-    let text = markup.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    text.replace(['\0', OPEN, CLOSE, TILDE], "\u{fffd}")
+fn decoded(markup: &str) -> Cow<'_, str> {
+    let mut text = Cow::Borrowed(markup);
+    if text.contains('&') {
+        text = Cow::Owned(text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
+    }
+    let odd = ['\0', OPEN, CLOSE, TILDE];
+    if text.contains(odd) {
+        text = Cow::Owned(text.replace(odd, "\u{fffd}"));
+    }
+    text
 }
 
 #[cfg(test)]
