@@ -26,7 +26,7 @@ use crate::channels::{
 };
 use crate::config::{Boot, EventDelivery, Live, Reloader, Settings};
 use crate::conversation::Conversations;
-use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Workers, router, serve, start_workers};
+use crate::gateway::{Channels, Gateway, GatewayParts, Roles, Routes, Workers, serve, start_workers};
 use crate::lanes::{Intervals, ModelSource, Runner, RunnerParts};
 use crate::store::{Ledger, StoreError};
 use crate::surroundings::PlatformSurroundings;
@@ -194,10 +194,10 @@ pub async fn start(boot: Boot, live: Live, parts: Parts) -> Result<Running, Star
         retention: boot.retention,
     });
     let stop = CancellationToken::new();
-    let router = router(gateway.clone());
+    let routes = Routes::of(gateway.clone());
     let server = tokio::spawn(serve(
         listener,
-        router,
+        move |request, peer| routes.clone().answer(request, peer),
         boot.server.max_connections,
         gateway.machine_clock.clone(),
         stop.clone(),

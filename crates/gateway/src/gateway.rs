@@ -24,6 +24,6 @@ mod uploads;
 mod worker;
 
 pub use connections::serve;
-pub use router::router;
+pub use router::Routes;
 pub use state::{Channels, Gateway, GatewayParts, Roles};
 pub use worker::{Workers, start_workers};

@@ -6,6 +6,7 @@
 //! another; when all are, the new one is.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -13,8 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
+use axum::body;
 use axum::http::{Request, StatusCode};
+use axum::response::Response;
 use countersign_agent::domain::Clock;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
@@ -22,13 +24,12 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use metrics::counter;
 use rustix::process::{Resource, getrlimit};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt;
 use tracing::warn;
 
 use super::refusals::Refusals;
@@ -42,7 +43,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// Longer headers are answered with 431. Platforms send less than 4 KiB. A connection buffers no more than this of what comes, either.
 const MAX_HEAD: usize = 32 << 10;
 /// Bytes that are read at a time. Below the 8 KiB with which hyper begins: a buffer that is never filled by one read stays as it is.
-const MAX_READ: usize = (8 << 10) - 1;
+const MAX_READ: u64 = (8 << 10) - 1;
 /// After an error of `accept` the next try waits so long: without a free descriptor it would fail at once, again and again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// At most so many descriptors, and at most half of all, are kept from connections: for the database, the model, the platforms and files.
@@ -197,18 +198,16 @@ impl Drop for ConnectionPermit {
 
 /// A socket that notes when a request begins and when an answer is taken.
 struct WatchedStream {
-    stream: TcpStream,
+    stream: Take<TcpStream>,
     place: ConnectionPermit,
 }
 
 impl AsyncRead for WatchedStream {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let room = buffer.remaining().min(MAX_READ);
-        let mut piece = ReadBuf::new(buffer.initialize_unfilled_to(room));
-        let polled = Pin::new(&mut self.stream).poll_read(context, &mut piece);
-        let length = piece.filled().len();
-        buffer.advance(length);
-        if length > 0 && self.place.connection.state().phase == ConnectionPhase::Idle {
+        self.stream.set_limit(MAX_READ);
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before && self.place.connection.state().phase == ConnectionPhase::Idle {
             self.place.connection.enter(ConnectionPhase::Head);
         }
         polled
@@ -217,27 +216,27 @@ impl AsyncRead for WatchedStream {
 
 impl AsyncWrite for WatchedStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let polled = Pin::new(self.stream.get_mut()).poll_write(context, bytes);
         self.wrote(&polled);
         polled
     }
 
     fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, parts: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        let polled = Pin::new(self.stream.get_mut()).poll_write_vectored(context, parts);
         self.wrote(&polled);
         polled
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.stream.get_ref().is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        Pin::new(self.stream.get_mut()).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        Pin::new(self.stream.get_mut()).poll_shutdown(context)
     }
 }
 
@@ -307,23 +306,31 @@ impl ConnectionLog {
     }
 }
 
-/// Serves `router` on `listener` until `stop`; then open requests are answered, and it returns when the last connection is closed.
+/// Answers with `answer` on `listener` until `stop`; then open requests are answered, and it returns when the last connection is closed.
 /// How many connections it takes is settled at the call, not when the future is first polled.
-pub fn serve(
+pub fn serve<A, F>(
     listener: TcpListener,
-    router: Router,
+    answer: A,
     max_connections: usize,
     clock: Clock,
     stop: CancellationToken,
-) -> impl Future<Output = ()> + Send {
+) -> impl Future<Output = ()> + Send
+where
+    A: Fn(Request<body::Body>, SocketAddr) -> F + Clone + Send + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
     let places = Arc::new(Places {
         limit: limit(max_connections),
         open: Mutex::default(),
     });
-    serve_at(places, listener, router, clock, stop)
+    serve_at(places, listener, answer, clock, stop)
 }
 
-async fn serve_at(places: Arc<Places>, listener: TcpListener, router: Router, clock: Clock, stop: CancellationToken) {
+async fn serve_at<A, F>(places: Arc<Places>, listener: TcpListener, answer: A, clock: Clock, stop: CancellationToken)
+where
+    A: Fn(Request<body::Body>, SocketAddr) -> F + Clone + Send + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
     let report = Arc::new(ConnectionLog {
         refusals: Refusals::default(),
         clock,
@@ -337,8 +344,9 @@ async fn serve_at(places: Arc<Places>, listener: TcpListener, router: Router, cl
         match accepted {
             Ok((stream, peer)) => match places.take(|| report.closed("waited_longest")) {
                 Some(place) => {
+                    let stream = stream.take(MAX_READ);
                     let socket = WatchedStream { stream, place };
-                    tasks.spawn(answer(socket, peer, router.clone(), Arc::clone(&report), stop.clone()));
+                    tasks.spawn(attend(socket, peer, answer.clone(), Arc::clone(&report), stop.clone()));
                 }
                 None => report.closed("all_busy"),
             },
@@ -357,26 +365,29 @@ async fn serve_at(places: Arc<Places>, listener: TcpListener, router: Router, cl
     tasks.wait().await;
 }
 
-async fn answer(socket: WatchedStream, peer: SocketAddr, router: Router, report: Arc<ConnectionLog>, stop: CancellationToken) {
+async fn attend<A, F>(socket: WatchedStream, peer: SocketAddr, answer: A, report: Arc<ConnectionLog>, stop: CancellationToken)
+where
+    A: Fn(Request<body::Body>, SocketAddr) -> F + Clone + Send + 'static,
+    F: Future<Output = Response> + Send + 'static,
+{
     let connection = Arc::clone(&socket.place.connection);
     let phases = Arc::clone(&connection);
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(peer);
+    let service = service_fn(move |request: Request<Incoming>| {
         let number = phases.begin(request.body().is_end_stream());
         let connection = Arc::clone(&phases);
-        let request = request.map(|body| WatchedBody {
-            body,
-            connection,
-            request: number,
+        let request = request.map(|body| {
+            body::Body::new(WatchedBody {
+                body,
+                connection,
+                request: number,
+            })
         });
-        let (answering, phases) = (router.clone().oneshot(request), Arc::clone(&phases));
+        let (answering, phases) = (answer(request, peer), Arc::clone(&phases));
         async move {
             let answered = answering.await;
-            let upgraded = answered
-                .as_ref()
-                .is_ok_and(|response| response.status() == StatusCode::SWITCHING_PROTOCOLS);
+            let upgraded = answered.status() == StatusCode::SWITCHING_PROTOCOLS;
             phases.enter(if upgraded { ConnectionPhase::Busy } else { ConnectionPhase::Idle });
-            answered
+            Ok::<_, Infallible>(answered)
         }
     });
     let serving = http1::Builder::new()

@@ -1,11 +1,18 @@
 //! Every route on one screen.
 
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, header};
+use axum::extract::Request;
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{any, delete, get, post};
+use countersign_agent::domain::ChannelKind;
+use futures_util::FutureExt;
+use tower::ServiceExt;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tracing::error;
@@ -19,7 +26,47 @@ use super::metrics::metrics;
 use super::state::Gateway;
 use super::webhooks;
 
-pub fn router(gateway: Gateway) -> Router {
+/// Where the platforms push events; each path takes every kind of its channel.
+const HOOKS: [(&str, ChannelKind); 5] = [
+    ("/webhooks/lark/events", ChannelKind::Lark),
+    ("/webhooks/lark/cards", ChannelKind::Lark),
+    ("/webhooks/slack/events", ChannelKind::Slack),
+    ("/webhooks/slack/interactions", ChannelKind::Slack),
+    ("/webhooks/slack/commands", ChannelKind::Slack),
+];
+
+/// All routes. The hot path goes past the router, which puts each request into several boxes.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    gateway: Gateway,
+    others: Router,
+}
+
+impl Routes {
+    pub fn of(gateway: Gateway) -> Self {
+        let others = router(gateway.clone());
+        Self { gateway, others }
+    }
+
+    /// Answers a request from `peer`; behind a proxy that is the proxy's address.
+    pub async fn answer(self, mut request: Request, peer: SocketAddr) -> Response {
+        let pushed = self.gateway.roles.webhooks && request.method() == Method::POST;
+        let hook = HOOKS.iter().find(|(path, _)| pushed && request.uri().path() == *path);
+        let Some((path, channel)) = hook else {
+            request.extensions_mut().insert(peer);
+            let Ok(response) = self.others.oneshot(request).await;
+            return response;
+        };
+        let taking = webhooks::take(self.gateway, *channel, path, peer, request);
+        // In a box: a connection that waits for a request holds no room for one.
+        let taken = AssertUnwindSafe(Box::pin(taking)).catch_unwind().await;
+        let mut response = taken.unwrap_or_else(panicked);
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        response
+    }
+}
+
+fn router(gateway: Gateway) -> Router {
     let watched = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
@@ -31,25 +78,19 @@ pub fn router(gateway: Gateway) -> Router {
             .layer(from_fn(console::headers))
     };
     let surface = if gateway.roles.webhooks {
-        // The hot path goes past the layers of the others.
-        layered(watched.merge(surface(&gateway)).fallback(nothing)).merge(hooks())
+        let hooks = HOOKS
+            .iter()
+            .fold(Router::new(), |router, (path, _)| router.route(path, any(hook_method_not_allowed)));
+        layered(watched.merge(surface(&gateway)).fallback(nothing)).merge(hooks)
     } else {
         layered(watched.fallback(nothing_but_workers))
     };
-    let nosniff = SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let nosniff = SetResponseHeaderLayer::overriding(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     // Both in one layer: each layer of a router boxes every request once more.
     surface.layer((nosniff, CatchPanicLayer::custom(panicked))).with_state(gateway)
 }
 
-fn hooks() -> Router<Gateway> {
-    Router::new()
-        .route("/webhooks/lark/events", post(webhooks::lark))
-        .route("/webhooks/lark/cards", post(webhooks::lark))
-        .route("/webhooks/slack/events", post(webhooks::slack))
-        .route("/webhooks/slack/interactions", post(webhooks::slack))
-        .route("/webhooks/slack/commands", post(webhooks::slack))
-        .method_not_allowed_fallback(hook_method_not_allowed)
-}
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
 /// What the role `webhooks` serves to people.
 fn surface(gateway: &Gateway) -> Router<Gateway> {
@@ -81,9 +122,9 @@ fn surface(gateway: &Gateway) -> Router<Gateway> {
     Router::new().nest("/api/v1", api).merge(console::routes(gateway))
 }
 
-async fn hook_method_not_allowed(body: Body) -> ApiError {
+async fn hook_method_not_allowed(body: Body) -> impl IntoResponse {
     drop(Lingering::of(body));
-    ApiError::method_not_allowed()
+    ([(header::ALLOW, "POST")], ApiError::method_not_allowed())
 }
 
 async fn nothing() -> ApiError {

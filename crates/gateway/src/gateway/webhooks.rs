@@ -2,15 +2,15 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use axum::Json;
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::http::request::Parts;
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use countersign_agent::domain::ChannelKind;
-use metrics::{counter, histogram};
+use metrics::{Counter, Histogram, counter, histogram};
 use serde_json::json;
 
 use super::body::{FORM, JSON, read_push, require_json, require_type};
@@ -19,40 +19,57 @@ use super::intake::{self, Outcome, refused};
 use super::linger::Lingering;
 use super::state::Gateway;
 
-/// `POST /webhooks/lark/events` and `/webhooks/lark/cards`; each takes every kind.
-pub(super) async fn lark(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
+/// What `peer` pushed to `path`, a webhook of `channel`.
+pub(super) async fn take(gateway: Gateway, channel: ChannelKind, path: &'static str, peer: SocketAddr, request: Request) -> Response {
     let (request, body) = request.into_parts();
-    metered("lark", take_lark(&gateway, &request, Lingering::of(body))).await
+    let pushed = Pushed {
+        gateway: &gateway,
+        path,
+        peer,
+        headers: &request.headers,
+    };
+    let body = Lingering::of(body);
+    let taken = match channel {
+        ChannelKind::Lark => metered(&LARK, pushed.take_lark(body)).await,
+        ChannelKind::Slack | ChannelKind::Console => metered(&SLACK, pushed.take_slack(body)).await,
+    };
+    taken.into_response()
 }
 
-async fn take_lark(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(Outcome, Response), ApiError> {
-    require_webhooks(gateway, ChannelKind::Lark)?;
-    require_json(&request.headers)?;
-    let hook = &gateway.channels.lark_hook;
-    let body = read_push(gateway, &request.headers, body, hook.unsigned_limit(&request.headers)).await?;
-    let received = body.and_then(|body| hook.receive(&request.headers, &body, gateway.machine_clock.now()));
-    let received = received.map_err(|refusal| refused(gateway, "lark", request.uri.path(), peer(request), refusal))?;
-    let (outcome, answer) = intake::lark(gateway, received).await?;
-    Ok((outcome, Json(answer.unwrap_or_else(|| json!({}))).into_response()))
+/// A request whose body is still to be read.
+struct Pushed<'a> {
+    gateway: &'a Gateway,
+    path: &'static str,
+    peer: SocketAddr,
+    headers: &'a HeaderMap,
 }
 
-/// `POST /webhooks/slack/events`, `/interactions` and `/commands`; each takes every kind.
-pub(super) async fn slack(State(gateway): State<Gateway>, request: Request) -> Result<Response, ApiError> {
-    let (request, body) = request.into_parts();
-    metered("slack", take_slack(&gateway, &request, Lingering::of(body))).await
-}
+impl Pushed<'_> {
+    async fn take_lark(self, body: Lingering) -> Result<(Outcome, Response), ApiError> {
+        let Self { gateway, headers, .. } = self;
+        require_webhooks(gateway, ChannelKind::Lark)?;
+        require_json(headers)?;
+        let hook = &gateway.channels.lark_hook;
+        let body = read_push(gateway, headers, body, hook.unsigned_limit(headers)).await?;
+        let received = body.and_then(|body| hook.receive(headers, &body, gateway.machine_clock.now()));
+        let received = received.map_err(|refusal| refused(gateway, "lark", self.path, Some(self.peer), refusal))?;
+        let (outcome, answer) = intake::lark(gateway, received).await?;
+        Ok((outcome, Json(answer.unwrap_or_else(|| json!({}))).into_response()))
+    }
 
-async fn take_slack(gateway: &Gateway, request: &Parts, body: Lingering) -> Result<(Outcome, Response), ApiError> {
-    require_webhooks(gateway, ChannelKind::Slack)?;
-    require_type(&request.headers, &[JSON, FORM])?;
-    let hook = &gateway.channels.slack_hook;
-    let body = read_push(gateway, &request.headers, body, hook.unsigned_limit(&request.headers)).await?;
-    let received = body.and_then(|body| hook.receive(&request.headers, &body, gateway.machine_clock.now()));
-    let received = received.map_err(|refusal| refused(gateway, "slack", request.uri.path(), peer(request), refusal))?;
-    let (outcome, answer) = intake::slack(gateway, received).await?;
-    // Nothing in the answer closes a form.
-    let answer = answer.map_or_else(|| StatusCode::OK.into_response(), |body| Json(body).into_response());
-    Ok((outcome, answer))
+    async fn take_slack(self, body: Lingering) -> Result<(Outcome, Response), ApiError> {
+        let Self { gateway, headers, .. } = self;
+        require_webhooks(gateway, ChannelKind::Slack)?;
+        require_type(headers, &[JSON, FORM])?;
+        let hook = &gateway.channels.slack_hook;
+        let body = read_push(gateway, headers, body, hook.unsigned_limit(headers)).await?;
+        let received = body.and_then(|body| hook.receive(headers, &body, gateway.machine_clock.now()));
+        let received = received.map_err(|refusal| refused(gateway, "slack", self.path, Some(self.peer), refusal))?;
+        let (outcome, answer) = intake::slack(gateway, received).await?;
+        // Nothing in the answer closes a form.
+        let answer = answer.map_or_else(|| StatusCode::OK.into_response(), |body| Json(body).into_response());
+        Ok((outcome, answer))
+    }
 }
 
 /// The channel is enabled, and its events come over HTTP.
@@ -72,16 +89,32 @@ fn require_webhooks(gateway: &Gateway, kind: ChannelKind) -> Result<(), ApiError
     Ok(())
 }
 
-/// Behind a proxy the proxy's address.
-fn peer(request: &Parts) -> Option<SocketAddr> {
-    request.extensions.get().copied()
+/// What is counted of a channel. The two series of an accepted event are looked up once.
+struct HookMeters {
+    channel: &'static str,
+    accepted: Counter,
+    seconds: Histogram,
+}
+
+static LARK: LazyLock<HookMeters> = LazyLock::new(|| HookMeters::of("lark"));
+static SLACK: LazyLock<HookMeters> = LazyLock::new(|| HookMeters::of("slack"));
+
+impl HookMeters {
+    fn of(channel: &'static str) -> Self {
+        Self {
+            channel,
+            accepted: requests(channel, Outcome::Accepted.as_str()),
+            seconds: histogram!("countersign_webhook_seconds", "channel" => channel),
+        }
+    }
+}
+
+fn requests(channel: &'static str, outcome: &'static str) -> Counter {
+    counter!("countersign_webhook_requests_total", "channel" => channel, "outcome" => outcome)
 }
 
 /// Counts a request and its time, and gives its answer.
-async fn metered(
-    channel: &'static str,
-    handling: impl Future<Output = Result<(Outcome, Response), ApiError>>,
-) -> Result<Response, ApiError> {
+async fn metered(meters: &HookMeters, handling: impl Future<Output = Result<(Outcome, Response), ApiError>>) -> Result<Response, ApiError> {
     let started = Instant::now();
     let handled = handling.await;
     let outcome = match &handled {
@@ -93,7 +126,11 @@ async fn metered(
             other => other,
         },
     };
-    counter!("countersign_webhook_requests_total", "channel" => channel, "outcome" => outcome).increment(1);
-    histogram!("countersign_webhook_seconds", "channel" => channel).record(started.elapsed().as_secs_f64());
+    if matches!(handled, Ok((Outcome::Accepted, _))) {
+        meters.accepted.increment(1);
+    } else {
+        requests(meters.channel, outcome).increment(1);
+    }
+    meters.seconds.record(started.elapsed().as_secs_f64());
     handled.map(|(_, response)| response)
 }

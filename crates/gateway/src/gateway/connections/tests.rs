@@ -1,7 +1,10 @@
 //! Tests of the connection limit and of its time limits.
 
+use axum::Router;
 use axum::routing::{get, post};
+use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tower::ServiceExt;
 
 use super::*;
 
@@ -22,10 +25,11 @@ impl Server {
             .route("/", get(|| async { "here" }))
             .route("/read", post(read))
             .route("/slow", get(slow).post(move |_: Bytes| slow()));
+        let answer = move |request, _| router.clone().oneshot(request).map(|answered| answered.unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
-        let task = tokio::spawn(serve(listener, router, places, Clock::system(), stop.clone()));
+        let task = tokio::spawn(serve(listener, answer, places, Clock::system(), stop.clone()));
         Self { at, stop, task }
     }
 
