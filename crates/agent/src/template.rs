@@ -60,17 +60,25 @@ impl Templates {
         mut problems: Vec<String>,
     ) -> Result<Self, TemplateError> {
         let assets = pieces::take_assets(&mut embedded, &mut overrides);
-        let mut env = environment();
+        let mut bare = environment();
         for (name, piece) in &embedded {
-            trial::add(&mut env, name, piece, &mut problems);
+            trial::add(&mut bare, name, piece, &mut problems);
+            bare.clear_templates();
         }
         for (name, piece) in &overrides {
-            trial::replace(&mut env, name, piece, &mut problems);
+            trial::replace(&mut bare, name, embedded.get(name), piece, &mut problems);
+            bare.clear_templates();
         }
+        embedded.extend(overrides);
+        let texts: BTreeMap<String, String> = embedded.iter().map(|(name, piece)| (name.clone(), piece.text.clone())).collect();
+        let mut env = environment();
+        // Compiled when it is first used: most are not, and a compiled text takes 11 KiB.
+        env.set_loader(move |name| Ok(texts.get(name).cloned()));
         // Tried last: a prompt may include another one, of which an override may exist.
-        let lenient = trial::lenient(&env);
-        for (name, piece) in embedded.iter().filter(|(name, _)| !overrides.contains_key(*name)).chain(&overrides) {
+        let mut lenient = trial::lenient(&env);
+        for (name, piece) in &embedded {
             trial::render(&lenient, name, piece, &mut problems);
+            lenient.clear_templates();
         }
         if problems.is_empty() {
             Ok(Self { env, assets })

@@ -15,9 +15,12 @@ pub(super) fn add(env: &mut Environment<'static>, name: &str, piece: &TemplateTe
     }
 }
 
-/// Replaces the embedded template `name`. The override may use the variables of its original and no others: they
+/// Replaces the embedded template `name`, which is `before`. The override may use the variables of its original and no others: they
 /// are all that its caller provides.
-pub(super) fn replace(env: &mut Environment<'static>, name: &str, piece: &TemplateText, problems: &mut Vec<String>) {
+pub(super) fn replace(env: &mut Environment<'static>, name: &str, before: Option<&TemplateText>, piece: &TemplateText, problems: &mut Vec<String>) {
+    if let Some(before) = before {
+        add(env, name, before, &mut Vec::new());
+    }
     let original = variables(env, name);
     add(env, name, piece, problems);
     for variable in variables(env, name) {
@@ -33,7 +36,7 @@ pub(super) fn replace(env: &mut Environment<'static>, name: &str, piece: &Templa
     }
 }
 
-/// The environment in which [`render`] tries templates. It is made once for all: a copy has every template in it.
+/// The environment in which [`render`] tries templates.
 pub(super) fn lenient(env: &Environment<'static>) -> Environment<'static> {
     let mut lenient = env.clone();
     lenient.set_undefined_behavior(UndefinedBehavior::Chainable);
