@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::EventRefusal;
-use super::strict_json::{self, StrictJsonError};
+use super::strict_json::{self, StrictJson, StrictJsonError};
 
 /// The refusal of an event that lacks something.
 pub(super) const UNREADABLE: EventRefusal = EventRefusal::Bad("a needed member is missing or of the wrong type");
@@ -33,13 +33,25 @@ pub(super) const STRUCK: char = '\u{223c}';
 /// Most mentions of a message; real ones have a few.
 pub(super) const MAX_MENTIONS: usize = 512;
 
-/// The text of a JSON body that every parser reads in the same way. Halves of characters in it are U+FFFD: one torn emoji must not make an event
-/// unreadable.
-pub(super) fn strict_text(body: &[u8]) -> Result<Cow<'_, str>, EventRefusal> {
-    let refused = |error: StrictJsonError| EventRefusal::Bad(error.reason());
+/// The text of a JSON body. Halves of characters in it are U+FFFD: one torn emoji must not make an event unreadable.
+pub(super) fn whole_text(body: &[u8]) -> Result<Cow<'_, str>, EventRefusal> {
     let text = std::str::from_utf8(body).map_err(|_| refused(StrictJsonError::NotUtf8))?;
-    let text = whole_characters(text);
-    strict_json::check(text.as_bytes()).map_err(refused)?;
+    Ok(whole_characters(text))
+}
+
+/// What every parser reads in the same way.
+pub(super) fn strict(text: &str) -> Result<StrictJson<'_>, EventRefusal> {
+    strict_json::read(text).map_err(refused)
+}
+
+fn refused(error: StrictJsonError) -> EventRefusal {
+    EventRefusal::Bad(error.reason())
+}
+
+/// [`whole_text`] that is [`strict`].
+pub(super) fn strict_text(body: &[u8]) -> Result<Cow<'_, str>, EventRefusal> {
+    let text = whole_text(body)?;
+    strict(&text)?;
     Ok(text)
 }
 

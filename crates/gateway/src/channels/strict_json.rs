@@ -1,14 +1,18 @@
 //! Refuses JSON that two parsers could read differently, in one scan and without building a value.
 //!
-//! The typed parse that follows reads the same text, so what was checked is what is used.
+//! The typed parse that follows reads the same text, so what was checked is what is used. The scan notes where members lie: who reads an object of
+//! them passes over none that it does not want.
+
+mod parts;
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer as _, Error as _, MapAccess, SeqAccess, Visitor};
+pub(super) use parts::JsonPart;
 
 /// Deepest nesting of objects and arrays, the root included.
 const MAX_DEPTH: usize = 32;
+/// Up to so many names of an object are compared with each other, more are sorted.
+const FEW: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum StrictJsonError {
@@ -40,154 +44,249 @@ impl StrictJsonError {
     }
 }
 
-/// Checks that `bytes` are one JSON object without duplicate keys at any level, nested at most 32 deep, and
-/// returns them as text.
+type Result<T> = std::result::Result<T, StrictJsonError>;
+
+/// An object that every parser reads in the same way, with the places of its members.
+#[derive(Debug)]
+pub(super) struct StrictJson<'t> {
+    text: &'t str,
+    members: Vec<JsonMember<'t>>,
+}
+
+#[derive(Debug)]
+struct JsonMember<'t> {
+    /// Unescaped.
+    name: Cow<'t, str>,
+    /// As it is written.
+    value: &'t str,
+    /// Where the member after it is; what lies between are those of its value.
+    next: usize,
+}
+
+/// Checks that `text` is one JSON object without duplicate keys at any level, nested at most 32 deep.
 ///
 /// There is no limit on the number of keys: a message that mentions hundreds of people is legal, the body's
 /// length is bounded by the caller, and finding duplicates costs no more than sorting.
-pub(super) fn check(bytes: &[u8]) -> Result<&str, StrictJsonError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| StrictJsonError::NotUtf8)?;
+pub(super) fn read(text: &str) -> Result<StrictJson<'_>> {
     let mut scan = JsonScan {
-        keys: Vec::new(),
-        fault: None,
+        bytes: text.as_bytes(),
+        text,
+        at: 0,
+        keys: Vec::with_capacity(32),
+        members: Vec::with_capacity(64),
     };
-    let mut json = serde_json::Deserializer::from_str(text);
-    // The recursion is ours and stops at MAX_DEPTH, far below the parser's own limit and the stack's.
-    let root = (&mut json).deserialize_any(JsonNode { scan: &mut scan, depth: 0 });
-    match (root.and_then(|kind| json.end().map(|()| kind)), scan.fault) {
-        (_, Some(fault)) => Err(fault),
-        (Ok(JsonKind::Object), None) => Ok(text),
-        (Ok(JsonKind::Other), None) => Err(StrictJsonError::NotAnObject),
-        (Err(_), None) => Err(StrictJsonError::NotJson),
+    let kind = scan.value(0, true)?;
+    match (kind, scan.next()) {
+        (_, Some(_)) => Err(StrictJsonError::NotJson),
+        (b'{', None) => Ok(StrictJson {
+            text,
+            members: scan.members,
+        }),
+        (_, None) => Err(StrictJsonError::NotAnObject),
     }
 }
 
-struct JsonScan<'de> {
-    /// Keys of all objects that are open; those of the innermost are at the end.
-    keys: Vec<Cow<'de, str>>,
-    /// Set when we stopped, not the parser.
-    fault: Option<StrictJsonError>,
+/// Does what [`read`] does, and gives the text.
+pub(super) fn check(bytes: &[u8]) -> Result<&str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| StrictJsonError::NotUtf8)?;
+    read(text).map(|read| read.text)
 }
 
-#[derive(PartialEq, Eq)]
-enum JsonKind {
-    Object,
-    Other,
+struct JsonScan<'t> {
+    text: &'t str,
+    bytes: &'t [u8],
+    at: usize,
+    /// Names in all objects that are open; those of the innermost are at the end.
+    keys: Vec<Cow<'t, str>>,
+    members: Vec<JsonMember<'t>>,
 }
 
-struct JsonNode<'s, 'de> {
-    scan: &'s mut JsonScan<'de>,
-    depth: usize,
-}
+/// The members of objects so deep are found again; those of objects in arrays are not.
+const KNOWN_DEPTH: usize = 3;
 
-impl<'s, 'de> JsonNode<'s, 'de> {
-    fn enter<E: serde::de::Error>(&mut self) -> Result<usize, E> {
-        if self.depth == MAX_DEPTH {
-            self.scan.fault = Some(StrictJsonError::TooDeep);
-            return Err(E::custom(StrictJsonError::TooDeep));
+impl<'t> JsonScan<'t> {
+    /// The next byte that is no blank.
+    #[inline]
+    fn next(&mut self) -> Option<u8> {
+        loop {
+            match self.bytes.get(self.at) {
+                Some(b' ' | b'\n' | b'\t' | b'\r') => self.at += 1,
+                other => return other.copied(),
+            }
         }
-        Ok(self.depth + 1)
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for JsonNode<'_, 'de> {
-    type Value = JsonKind;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<JsonKind, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for JsonNode<'_, 'de> {
-    type Value = JsonKind;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON value")
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<JsonKind, E> {
-        Ok(JsonKind::Other)
+    /// Is `wanted` the next byte that is no blank? Then it is passed.
+    #[inline]
+    fn takes(&mut self, wanted: u8) -> bool {
+        let there = self.next() == Some(wanted);
+        self.at += usize::from(there);
+        there
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<JsonKind, E> {
-        Ok(JsonKind::Other)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<JsonKind, E> {
-        Ok(JsonKind::Other)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<JsonKind, E> {
-        Ok(JsonKind::Other)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<JsonKind, E> {
-        Ok(JsonKind::Other)
-    }
-
-    fn visit_unit<E>(self) -> Result<JsonKind, E> {
-        Ok(JsonKind::Other)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<JsonKind, A::Error> {
-        let depth = self.enter()?;
-        while items
-            .next_element_seed(JsonNode {
-                scan: &mut *self.scan,
-                depth,
-            })?
-            .is_some()
-        {}
-        Ok(JsonKind::Other)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<JsonKind, A::Error> {
-        let depth = self.enter()?;
-        let start = self.scan.keys.len();
-        while let Some(key) = members.next_key_seed(MemberName)? {
-            self.scan.keys.push(key);
-            members.next_value_seed(JsonNode {
-                scan: &mut *self.scan,
-                depth,
-            })?;
+    fn needs(&mut self, wanted: u8) -> Result<()> {
+        if self.takes(wanted) {
+            Ok(())
+        } else {
+            Err(StrictJsonError::NotJson)
         }
-        // Sorting instead of a set: no hashing of foreign text, no allocation per object, and short lists are quick.
-        let own = &mut self.scan.keys[start..];
-        own.sort_unstable();
-        if own.windows(2).any(|pair| pair[0] == pair[1]) {
-            self.scan.fault = Some(StrictJsonError::DuplicateKey);
-            return Err(A::Error::custom(StrictJsonError::DuplicateKey));
+    }
+
+    /// Passes a value and gives its first byte. The recursion stops at [`MAX_DEPTH`].
+    fn value(&mut self, depth: usize, known: bool) -> Result<u8> {
+        let first = self.next().ok_or(StrictJsonError::NotJson)?;
+        match first {
+            b'"' => {
+                let (string, escaped) = self.string()?;
+                if escaped {
+                    unescaped(string)?;
+                }
+            }
+            b'{' | b'[' if depth == MAX_DEPTH => return Err(StrictJsonError::TooDeep),
+            b'{' => self.object(depth + 1, known && depth < KNOWN_DEPTH)?,
+            b'[' => self.array(depth + 1)?,
+            _ => self.word()?,
         }
-        self.scan.keys.truncate(start);
-        Ok(JsonKind::Object)
+        Ok(first)
+    }
+
+    fn array(&mut self, depth: usize) -> Result<()> {
+        self.at += 1;
+        if self.takes(b']') {
+            return Ok(());
+        }
+        loop {
+            self.value(depth, false)?;
+            if !self.takes(b',') {
+                return self.needs(b']');
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize, known: bool) -> Result<()> {
+        self.at += 1;
+        if self.takes(b'}') {
+            return Ok(());
+        }
+        let start = self.keys.len();
+        loop {
+            if self.next() != Some(b'"') {
+                return Err(StrictJsonError::NotJson);
+            }
+            let (key, escaped) = self.string()?;
+            let key = if escaped {
+                Cow::Owned(unescaped(key)?)
+            } else {
+                Cow::Borrowed(&key[1..key.len() - 1])
+            };
+            self.needs(b':')?;
+            if known {
+                let member = self.members.len();
+                self.members.push(JsonMember {
+                    name: key.clone(),
+                    value: "",
+                    next: 0,
+                });
+                self.keys.push(key);
+                self.next();
+                let from = self.at;
+                self.value(depth, true)?;
+                let next = self.members.len();
+                let own = &mut self.members[member];
+                (own.value, own.next) = (&self.text[from..self.at], next);
+            } else {
+                self.keys.push(key);
+                self.value(depth, false)?;
+            }
+            if !self.takes(b',') {
+                self.needs(b'}')?;
+                break;
+            }
+        }
+        if repeats(&mut self.keys[start..]) {
+            return Err(StrictJsonError::DuplicateKey);
+        }
+        self.keys.truncate(start);
+        Ok(())
+    }
+
+    /// Passes a string, which begins here. Gives it with its quotation marks, and whether it has escapes, which are not looked at.
+    #[inline]
+    fn string(&mut self) -> Result<(&'t str, bool)> {
+        let start = self.at;
+        let mut escaped = false;
+        self.at += 1;
+        loop {
+            self.at += plain(self.bytes.get(self.at..).unwrap_or_default());
+            match self.bytes.get(self.at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.at += 2;
+                }
+                // A control character, or the end.
+                Some(_) | None => return Err(StrictJsonError::NotJson),
+            }
+        }
+        self.at += 1;
+        Ok((&self.text[start..self.at], escaped))
+    }
+
+    /// Passes a number, or one of the three names.
+    fn word(&mut self) -> Result<()> {
+        let rest = &self.bytes[self.at..];
+        let ends = |byte: &u8| !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'a'..=b'z' | b'A'..=b'Z');
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        let word = &rest[..length];
+        self.at += length;
+        let known = matches!(word, b"null" | b"true" | b"false") || is_short_integer(word);
+        if known || serde_json::from_slice::<f64>(word).is_ok() {
+            Ok(())
+        } else {
+            Err(StrictJsonError::NotJson)
+        }
     }
 }
 
-/// A member name, unescaped; borrowed from the text when it holds no escape.
-struct MemberName;
-
-impl<'de> DeserializeSeed<'de> for MemberName {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
+/// Digits that every parser takes.
+fn is_short_integer(word: &[u8]) -> bool {
+    let (first, most) = (word.first(), 15);
+    word.len() <= most && word.iter().all(u8::is_ascii_digit) && (first != Some(&b'0') && !word.is_empty() || word.len() == 1)
 }
 
-impl<'de> Visitor<'de> for MemberName {
-    type Value = Cow<'de, str>;
+fn unescaped(string: &str) -> Result<String> {
+    serde_json::from_str(string).map_err(|_| StrictJsonError::NotJson)
+}
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a member name")
+/// So many bytes are no quotation mark, no backslash and no control character.
+fn plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    let (mut at, mut eights) = (0, bytes.chunks_exact(8));
+    for eight in &mut eights {
+        let mut word = [0; 8];
+        word.copy_from_slice(eight);
+        let word = u64::from_le_bytes(word);
+        let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+        let found = zeros(word ^ (ONES * u64::from(b'"')))
+            | zeros(word ^ (ONES * u64::from(b'\\')))
+            | (word.wrapping_sub(ONES * 0x20) & !word & HIGHS);
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
     }
+    let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    at + eights.remainder().iter().position(special).unwrap_or(eights.remainder().len())
+}
 
-    fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(name))
+/// Is a name there twice? Long lists are sorted: no hashing of foreign text.
+fn repeats(keys: &mut [Cow<'_, str>]) -> bool {
+    if keys.len() <= FEW {
+        return keys.iter().enumerate().any(|(at, key)| keys[..at].contains(key));
     }
-
-    fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(name.to_owned()))
-    }
+    keys.sort_unstable();
+    keys.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 #[cfg(test)]

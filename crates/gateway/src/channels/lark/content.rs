@@ -88,9 +88,9 @@ pub(super) fn read_content(kind: &str, content: Option<&str>) -> Result<Content,
         return Ok(attachment);
     }
     let content = content.ok_or("content missing or not a string")?;
-    strict_json::check(content.as_bytes()).map_err(|_| "content is not a JSON object")?;
+    let json = strict_json::read(content).map_err(|_| "content is not a JSON object")?;
     if kind == "text" {
-        let Text { text } = object(content).ok_or("text missing or not a string")?;
+        let Text { text } = json.object().ok_or("text missing or not a string")?;
         return Ok(Content::words(text));
     }
     let mut flat = Flat::default();

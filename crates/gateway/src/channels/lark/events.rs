@@ -12,6 +12,7 @@ use super::wire::{
 };
 use crate::channels::EventRefusal;
 use crate::channels::reading::{Content, Object, UNREADABLE, id, needed, object, optional_id, string};
+use crate::channels::strict_json::{JsonPart, StrictJson};
 
 /// What the envelope says about an event, whatever it is.
 pub(super) struct LarkOrigin<'a> {
@@ -44,8 +45,13 @@ impl LarkOrigin<'_> {
 }
 
 /// Reads a 2.0 event whose token and app id are right.
-pub(super) fn read_event(app: &str, header: &str, event: Option<&RawValue>) -> Result<LarkReceived, EventRefusal> {
-    let header: Header = needed(header)?;
+pub(super) fn read_event<'a>(
+    app: &str,
+    json: &StrictJson<'a>,
+    header: JsonPart<'a>,
+    event: Option<JsonPart<'a>>,
+) -> Result<LarkReceived, EventRefusal> {
+    let header: Header = json.object_in(header).ok_or(UNREADABLE)?;
     let origin = LarkOrigin {
         app,
         tenant: id(header.tenant_key)?,
@@ -53,9 +59,10 @@ pub(super) fn read_event(app: &str, header: &str, event: Option<&RawValue>) -> R
         at: moment(&header.create_time).ok_or(EventRefusal::Bad("odd create_time"))?,
         sender_teams: Vec::new(),
     };
-    let event = event.map_or("", |raw| raw.get());
+    let part = event.unwrap_or(JsonPart(""));
+    let event = part.0;
     match header.event_type.as_str() {
-        "im.message.receive_v1" => message(origin, event),
+        "im.message.receive_v1" => message(origin, json, part),
         "card.action.trigger" => card(origin, event),
         "im.message.recalled_v1" => recalled(origin, event),
         "im.message.updated_v1" => edited(origin, event),
@@ -68,15 +75,15 @@ pub(super) fn read_event(app: &str, header: &str, event: Option<&RawValue>) -> R
     }
 }
 
-fn message(mut origin: LarkOrigin<'_>, event: &str) -> Result<LarkReceived, EventRefusal> {
-    let event: MessageEvent<'_> = needed(event)?;
+fn message<'a>(mut origin: LarkOrigin<'_>, json: &StrictJson<'a>, event: JsonPart<'a>) -> Result<LarkReceived, EventRefusal> {
+    let event: MessageEvent<'_> = json.object_in(event).ok_or(UNREADABLE)?;
     // Loop guard: our own messages and other bots' never reach the conversation; `app` and `bot` are both seen.
     if event.sender.0.sender_type != "user" {
         return Ok(LarkReceived::Ignored("not sent by a person"));
     }
     let sender = open_id(event.sender.0.sender_id)?;
     origin.sender_teams = optional_id(event.sender.0.tenant_key)?.into_iter().collect();
-    let message: Message<'_> = needed(event.message.get())?;
+    let message: Message<'_> = json.object_in(event.message).ok_or(UNREADABLE)?;
     origin.at = moment(&message.create_time).ok_or(EventRefusal::Bad("odd create_time of the message"))?;
 
     let chat_type = chat_type(&message.chat_type);

@@ -11,7 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 use super::crypto::EncryptKey;
 use super::wire::{Credentials, Envelope, UrlVerification};
 use super::{LarkReceived, events, v1};
-use crate::channels::reading::{object, strict_text, string};
+use crate::channels::reading::{object, strict, string, whole_text};
+use crate::channels::strict_json::JsonPart;
 use crate::channels::{EventRefusal, signature};
 use crate::config::LarkSecrets;
 
@@ -138,8 +139,9 @@ impl LarkHook {
 
     /// Reads a plaintext push. The token is compared even behind a signature.
     fn read_push(&self, plain: &[u8], proof: Proof) -> Result<LarkReceived, EventRefusal> {
-        let text = strict_text(plain)?;
-        let envelope: Envelope<'_> = object(&text).ok_or(EventRefusal::Bad("not a Lark envelope"))?;
+        let text = whole_text(plain)?;
+        let json = strict(&text)?;
+        let envelope: Envelope<'_> = json.object().ok_or(EventRefusal::Bad("not a Lark envelope"))?;
         if envelope.encrypt.is_some() {
             let reason = match self.key {
                 None => "encrypted event, but channels.lark.encrypt_key is not set",
@@ -152,17 +154,17 @@ impl LarkHook {
         }
         match string(envelope.schema).as_deref() {
             Some("2.0") => {
-                let header = envelope.header.map_or("", |raw| raw.get());
-                let Some(credentials) = object::<Credentials<'_>>(header) else {
+                let header = envelope.header.unwrap_or(JsonPart(""));
+                let Some(credentials) = json.object_in::<Credentials<'_>>(header) else {
                     return Err(EventRefusal::Unauthorized("verification token missing"));
                 };
                 self.check_token(proof, string(credentials.token))?;
                 self.check_app(string(credentials.app_id))?;
-                events::read_event(&self.app_id, header, envelope.event)
+                events::read_event(&self.app_id, &json, header, envelope.event)
             }
             None if envelope.schema.is_none() => {
                 self.check_token(proof, string(envelope.token))?;
-                let event = envelope.event.map_or("", |raw| raw.get());
+                let event = envelope.event.map_or("", |part| part.0);
                 let credentials: Credentials<'_> = object(event).ok_or(EventRefusal::Bad("event missing"))?;
                 self.check_app(string(credentials.app_id))?;
                 v1::read_event(&self.app_id, &text, event)
@@ -233,8 +235,8 @@ fn open(key: &EncryptKey, body: &[u8]) -> Result<Vec<u8>, EventRefusal> {
 }
 
 fn encrypted(body: &[u8]) -> Result<String, EventRefusal> {
-    let text = strict_text(body)?;
-    let envelope: Envelope<'_> = object(&text).ok_or(EventRefusal::Bad("not a Lark envelope"))?;
+    let text = whole_text(body)?;
+    let envelope: Envelope<'_> = strict(&text)?.object().ok_or(EventRefusal::Bad("not a Lark envelope"))?;
     if envelope.encrypt.is_none() {
         return Err(EventRefusal::Unauthorized(
             "not encrypted, although channels.lark.encrypt_key is set",

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use countersign_agent::domain::Millis;
 
 use crate::channels::reading::Object;
+use crate::channels::strict_json::JsonPart;
 
 /// What every push has around its event, in both schemas, in the clear and inside `encrypt`. Kept raw, so that the
 /// credentials can be judged before anything else is.
@@ -20,9 +21,9 @@ pub(super) struct Envelope<'a> {
     #[serde(borrow)]
     pub(super) token: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) header: Option<&'a RawValue>,
+    pub(super) header: Option<JsonPart<'a>>,
     #[serde(borrow)]
-    pub(super) event: Option<&'a RawValue>,
+    pub(super) event: Option<JsonPart<'a>>,
 }
 
 /// `url_verification`, exactly.
@@ -66,7 +67,7 @@ pub(super) struct UserIds {
 pub(super) struct MessageEvent<'a> {
     pub(super) sender: Object<Sender>,
     #[serde(borrow)]
-    pub(super) message: &'a RawValue,
+    pub(super) message: JsonPart<'a>,
 }
 
 #[derive(Deserialize)]

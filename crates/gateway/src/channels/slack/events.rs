@@ -13,17 +13,22 @@ use super::wire::{
 use super::{SLACK_APP, SlackReceived};
 use crate::channels::EventRefusal;
 use crate::channels::reading::{Object, UNREADABLE, id, needed, optional_id};
+use crate::channels::strict_json::StrictJson;
 
 const NOT_A_PERSON: SlackReceived = SlackReceived::Ignored("not sent by a person");
 /// The platform's own voice: reminders, answers to commands, tombstones.
 const SLACKBOT: &str = "USLACKBOT";
 
-/// Reads a JSON body whose signature is right.
-pub(super) fn read_event(text: &str, signed_at: Millis) -> Result<SlackReceived, EventRefusal> {
-    let envelope: Envelope<'_> = needed(text)?;
+/// Reads an `envelope` in a JSON body whose signature is right.
+pub(super) fn read_event<'a>(
+    json: &StrictJson<'a>,
+    envelope: Option<Envelope<'a>>,
+    signed_at: Millis,
+) -> Result<SlackReceived, EventRefusal> {
+    let envelope = envelope.ok_or(UNREADABLE)?;
     match envelope.kind.as_str() {
         "url_verification" => envelope.challenge.map(SlackReceived::Challenge).ok_or(UNREADABLE),
-        "event_callback" => event(envelope, signed_at),
+        "event_callback" => event(json, envelope, signed_at),
         "app_rate_limited" => Ok(SlackReceived::Trouble(
             "Slack holds events of this app back: more than 30 000 in an hour",
         )),
@@ -81,9 +86,9 @@ pub(super) fn place(team: String, chat: String, thread: String) -> Conversation 
     }
 }
 
-fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, EventRefusal> {
-    let raw = envelope.event.ok_or(UNREADABLE)?.get();
-    let kind: EventKind<'_> = needed(raw)?;
+fn event<'a>(json: &StrictJson<'a>, envelope: Envelope<'a>, signed_at: Millis) -> Result<SlackReceived, EventRefusal> {
+    let part = envelope.event.ok_or(UNREADABLE)?;
+    let (kind, raw): (EventKind<'_>, _) = (json.object_in(part).ok_or(UNREADABLE)?, part.0);
     // At most one entry comes. It may be a person who let the app act for them, who stays a person.
     let authorizations: Vec<Object<Authorization>> = envelope
         .authorizations
@@ -111,7 +116,7 @@ fn event(envelope: Envelope<'_>, signed_at: Millis) -> Result<SlackReceived, Eve
     match (kind.kind.as_str(), kind.subtype.as_deref().unwrap_or_default()) {
         ("message", "message_changed") => changed(origin, raw),
         ("message", "message_deleted") => deleted(origin, raw),
-        ("message" | "app_mention", "" | "file_share" | "thread_broadcast" | "me_message") => message(origin, &kind, raw),
+        ("message" | "app_mention", "" | "file_share" | "thread_broadcast" | "me_message") => message(origin, &kind, json.object_in(part)),
         ("message" | "app_mention", _) => Ok(SlackReceived::Ignored("message subtype without a handler")),
         ("reaction_added", _) => reaction(origin, raw, false),
         ("reaction_removed", _) => reaction(origin, raw, true),
@@ -198,7 +203,7 @@ fn opened(origin: SlackOrigin, chat: Option<String>, user: String, thread: Strin
     })
 }
 
-fn message(mut origin: SlackOrigin, kind: &EventKind<'_>, raw: &str) -> Result<SlackReceived, EventRefusal> {
+fn message(mut origin: SlackOrigin, kind: &EventKind<'_>, event: Option<Message<'_>>) -> Result<SlackReceived, EventRefusal> {
     // Loop guard: our own messages come back without a subtype, and other bots are not answered either.
     if is_there(kind.bot_id) || is_there(kind.app_id) {
         return Ok(NOT_A_PERSON);
@@ -207,7 +212,7 @@ fn message(mut origin: SlackOrigin, kind: &EventKind<'_>, raw: &str) -> Result<S
     if kind.kind == "app_mention" && is_there(kind.edited) {
         return Ok(SlackReceived::Ignored("an edit begins nothing"));
     }
-    let event: Message<'_> = needed(raw)?;
+    let event = event.ok_or(UNREADABLE)?;
     let sender = id(event.user)?;
     if sender == SLACKBOT || origin.is_ours(&sender) {
         return Ok(NOT_A_PERSON);

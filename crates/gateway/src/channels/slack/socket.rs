@@ -4,20 +4,21 @@
 
 use std::time::Duration;
 
+use countersign_agent::domain::foreign_json::whole_characters;
 use countersign_agent::domain::{ChannelKind, Millis};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::client::{SlackFailure, open_socket};
 use super::fields::Fields;
 use super::{SlackReceived, events, interactions};
-use crate::channels::reading::{Object, UNREADABLE, object, strict_text};
+use crate::channels::reading::{Object, UNREADABLE, strict};
 use crate::channels::socket::{
     ConnectionEnd, DialError, Dialer, Frame, Liveness, NotOpened, Socket, SocketAnswer, SocketEvent, SocketPlatform, SocketProtocol,
     SocketRead, SocketReceived,
 };
+use crate::channels::strict_json::{JsonPart, StrictJson};
 use crate::channels::{BoxFuture, DeliveryError, EventRefusal};
 use crate::config::SlackSecrets;
 
@@ -91,7 +92,7 @@ struct Envelope<'a> {
     kind: String,
     envelope_id: Option<String>,
     #[serde(borrow)]
-    payload: Option<&'a RawValue>,
+    payload: Option<JsonPart<'a>>,
     #[serde(default)]
     accepts_response_payload: bool,
     reason: Option<String>,
@@ -121,11 +122,12 @@ impl SocketProtocol for SlackProtocol {
         let Frame::Text(text) = frame else {
             return SocketRead::skipped("a frame that is no text");
         };
-        let strict = match strict_text(text.as_bytes()) {
-            Ok(strict) => strict,
+        let whole = whole_characters(&text);
+        let json = match strict(&whole) {
+            Ok(json) => json,
             Err(refusal) => return unreadable(&text, refusal),
         };
-        let Some(envelope) = object::<Envelope<'_>>(&strict) else {
+        let Some(envelope) = json.object::<Envelope<'_>>() else {
             return unreadable(&text, UNREADABLE);
         };
         match (envelope.kind.as_str(), envelope.envelope_id) {
@@ -139,10 +141,10 @@ impl SocketProtocol for SlackProtocol {
             }
             ("disconnect", _) => disconnected(envelope.reason.unwrap_or_default()),
             (kind, Some(id)) => {
-                let payload = envelope.payload.map_or("", RawValue::get);
+                let payload = envelope.payload.unwrap_or(JsonPart(""));
                 let accepts = envelope.accepts_response_payload;
                 SocketRead::Event(SocketEvent {
-                    received: received(kind, payload, now).map(SocketReceived::Slack),
+                    received: received(kind, &json, payload, now).map(SocketReceived::Slack),
                     answer: Box::new(move |answer| acknowledgement(&id, accepts, answer)),
                 })
             }
@@ -181,11 +183,12 @@ fn disconnected(reason: String) -> SocketRead {
 }
 
 /// The payload is what an HTTP request would have brought.
-fn received(kind: &str, payload: &str, now: Millis) -> Result<SlackReceived, EventRefusal> {
+fn received<'a>(kind: &str, json: &StrictJson<'a>, payload: JsonPart<'a>, now: Millis) -> Result<SlackReceived, EventRefusal> {
+    let JsonPart(text) = payload;
     match kind {
-        "events_api" => events::read_event(payload, now),
-        "interactive" => interactions::read_interaction(payload, now),
-        "slash_commands" => interactions::read_command(Fields::of_object(payload).map_err(EventRefusal::Bad)?, now),
+        "events_api" => events::read_event(json, json.object_in(payload), now),
+        "interactive" => interactions::read_interaction(text, now),
+        "slash_commands" => interactions::read_command(Fields::of_object(text).map_err(EventRefusal::Bad)?, now),
         _ => Ok(SlackReceived::Ignored("envelope type without a handler")),
     }
 }

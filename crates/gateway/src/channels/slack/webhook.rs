@@ -8,7 +8,7 @@ use sha2::Sha256;
 
 use super::fields::Fields;
 use super::{SlackReceived, events, interactions};
-use crate::channels::reading::strict_text;
+use crate::channels::reading::{strict, strict_text, whole_text};
 use crate::channels::{EventRefusal, signature};
 use crate::config::SlackSecrets;
 
@@ -52,7 +52,9 @@ impl SlackHook {
         }
         let signed_at = self.verify(headers, body, now)?;
         if !form {
-            return events::read_event(&strict_text(body)?, signed_at);
+            let text = whole_text(body)?;
+            let json = strict(&text)?;
+            return events::read_event(&json, json.object(), signed_at);
         }
         let mut fields = Fields::parse(body).map_err(EventRefusal::Bad)?;
         match (fields.take("payload"), fields.take("command")) {

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::channels::EventRefusal;
 use crate::channels::reading::{Object, UNREADABLE, id};
+use crate::channels::strict_json::JsonPart;
 
 /// What is posted as JSON: an event in its envelope, or a word of the platform itself.
 #[derive(Deserialize)]
@@ -22,7 +23,7 @@ pub(super) struct Envelope<'a> {
     #[serde(borrow)]
     pub(super) authorizations: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) event: Option<&'a RawValue>,
+    pub(super) event: Option<JsonPart<'a>>,
 }
 
 /// For whom an event was sent to us.
