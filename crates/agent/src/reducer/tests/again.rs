@@ -81,7 +81,7 @@ fn the_same_plan_is_reviewed_anew() {
 #[test]
 fn the_settings_of_now_hold() {
     let new = expired().again(|policy| (policy.quorum, policy.ttl_ms) = (3, 7_000));
-    assert_eq!((new.gate().quorum, card(&new).ttl_ms), (3, 7_000));
+    assert_eq!((new.gate().quorum, card(&new).head.ttl_ms), (3, 7_000));
     for off in [
         expired().again(|policy| policy.review_enabled = false),
         expired().again(|policy| policy.require_confirmation = false),
