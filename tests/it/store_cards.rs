@@ -81,7 +81,7 @@ async fn finds_both(tx: &mut Tx, gate: &Gate) {
 /// Whether these presses are on the direct card of `gate`.
 async fn is_pressed<const N: usize>(tx: &mut Tx, gate: &Gate, presses: [(&Conversation, &str, &str, bool); N]) {
     for (place, message, person, counts) in presses {
-        let is_it = tx.is_direct_card(gate, person, place, message).await.unwrap();
+        let is_it = tx.is_direct_card(&gate.id, person, place, message).await.unwrap();
         assert_eq!(is_it, counts, "{message} in {} by {person}", place.chat);
     }
 }

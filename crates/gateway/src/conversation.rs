@@ -40,7 +40,6 @@ pub use try_again::{Retry, is_open_to_retry};
 pub use verb::{Verb, words_of};
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::config::Settings;
 use crate::store::{Ledger, Read, StoreError};
@@ -62,8 +61,7 @@ pub struct Conversations {
     groups: Groups,
     /// Places for lists of what waits for a person that are read at this moment.
     home_readers: Arc<Semaphore>,
-    /// Slack tells of each mention in two events, as far as this process has seen: an app may be told of mentions alone.
-    mentions_come_twice: Arc<AtomicBool>,
+    mentions: Arc<triage::Mentions>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +87,7 @@ impl Conversations {
             groups: Groups::new(directory, clock.clone()),
             clock,
             home_readers: Arc::new(Semaphore::new(LISTS_READ_AT_ONCE)),
-            mentions_come_twice: Arc::new(AtomicBool::new(true)),
+            mentions: Arc::default(),
         }
     }
 

@@ -43,6 +43,14 @@ const TO: &str = "CHAT__ESCALATE_TO";
 const AFTER: &str = "CHAT__ESCALATE_AFTER_MINUTES";
 const WAITS: &str = "还在等待";
 
+/// The card of `u`'s task, which nobody answers in time.
+async fn unanswered(world: &World, c: &str, u: &str) -> Posted {
+    world.say(u, c, TASK, GROUP).await;
+    let card = world.plan_card(c).await;
+    world.clock.advance(10 * MINUTE);
+    card
+}
+
 /// The direct chat of the bot with this person.
 fn direct_of(on: On, user: &str) -> String {
     match on {
@@ -134,9 +142,7 @@ async fn people_are_asked_in_direct_messages_and_any_of_them_decides(on: On) {
 async fn a_press_in_the_group_settles_the_direct_messages(on: On) {
     let (c, u, chief, deputy) = (on.chat("c1"), on.user("u1"), on.user("chief"), on.user("deputy"));
     let world = escalating(on, &[], reporter).await;
-    world.say(u, c, TASK, GROUP).await;
-    let card = world.plan_card(c).await;
-    world.clock.advance(10 * MINUTE);
+    let card = unanswered(&world, c, u).await;
     let copies = [copy(&world, chief).await, copy(&world, deputy).await];
     world.tap(u, c, &card, "cancel", None).await.done("已取消");
     for copy in &copies {
@@ -150,9 +156,7 @@ async fn a_press_in_the_group_settles_the_direct_messages(on: On) {
 async fn of_two_copies_that_are_pressed_together_one_decides(on: On) {
     let (c, u, chief, deputy) = (on.chat("c1"), on.user("u1"), on.user("chief"), on.user("deputy"));
     let world = escalating(on, &[], reporter).await;
-    world.say(u, c, TASK, GROUP).await;
-    let card = world.plan_card(c).await;
-    world.clock.advance(10 * MINUTE);
+    let card = unanswered(&world, c, u).await;
     let (first, second) = (copy(&world, chief).await, copy(&world, deputy).await);
     let (there, elsewhere) = (direct_of(on, chief), direct_of(on, deputy));
     let (one, two) = join(
@@ -176,9 +180,7 @@ async fn a_vote_on_a_copy_counts_once_and_shows_everywhere(on: On) {
     let extra = [(APPROVERS, list(on, &["boss", "u9"])), (QUORUM, String::from("2"))];
     let extra = extra.each_ref().map(|(key, value)| (*key, value.as_str()));
     let world = escalating(on, &extra, reporter).await;
-    world.say(u, c, TASK, GROUP).await;
-    let card = world.plan_card(c).await;
-    world.clock.advance(10 * MINUTE);
+    let card = unanswered(&world, c, u).await;
     let (first, second) = (copy(&world, chief).await, copy(&world, deputy).await);
     world.tap(chief, &direct_of(on, chief), &first, "approve", None).await.done("1/2");
     world.tap(chief, c, &card, "approve", None).await.done("1/2");
@@ -198,9 +200,7 @@ async fn a_vote_on_a_copy_counts_once_and_shows_everywhere(on: On) {
 async fn words_about_the_plan_on_a_copy_go_to_the_model(on: On) {
     let (c, u, chief) = (on.chat("c1"), on.user("u1"), on.user("chief"));
     let world = escalating(on, &[], reporter).await;
-    world.say(u, c, TASK, GROUP).await;
-    let card = world.plan_card(c).await;
-    world.clock.advance(10 * MINUTE);
+    let card = unanswered(&world, c, u).await;
     let first = copy(&world, chief).await;
     let there = direct_of(on, chief);
     world.tap(chief, &there, &first, "revise", Some("这一步会删数据吗？")).await;
@@ -341,9 +341,7 @@ async fn who_was_taken_off_the_list_may_not_decide_any_more(on: On) {
 async fn who_was_taken_off_the_list_gets_no_new_card(on: On) {
     let (c, u, chief, deputy) = (on.chat("c1"), on.user("u1"), on.user("chief"), on.user("deputy"));
     let mut world = escalating(on, &[], reporter).await;
-    world.say(u, c, TASK, GROUP).await;
-    let card = world.plan_card(c).await;
-    world.clock.advance(10 * MINUTE);
+    let card = unanswered(&world, c, u).await;
     copy(&world, chief).await;
     let first = copy(&world, deputy).await;
     world.caught_up().await;
@@ -371,9 +369,7 @@ async fn who_was_taken_off_the_list_gets_no_new_card(on: On) {
 async fn a_copy_of_a_card_whose_chat_is_served_no_more_decides_nothing(on: On) {
     let (c, u, chief) = (on.chat("c1"), on.user("u1"), on.user("chief"));
     let mut world = escalating(on, &[], reporter).await;
-    world.say(u, c, TASK, GROUP).await;
-    let card = world.plan_card(c).await;
-    world.clock.advance(10 * MINUTE);
+    let card = unanswered(&world, c, u).await;
     let (copy, there) = (copy(&world, chief).await, direct_of(on, chief));
     world.caught_up().await;
     world.restart(&[("CHAT__ALLOWED_CHATS", &format!("[{there}]"))]).await;
@@ -394,9 +390,7 @@ async fn a_copy_of_a_card_whose_chat_is_served_no_more_decides_nothing(on: On) {
 async fn a_forwarded_copy_decides_nothing(on: On) {
     let (c, u, chief, deputy) = (on.chat("c1"), on.user("u1"), on.user("chief"), on.user("deputy"));
     let world = escalating(on, &[], reporter).await;
-    world.say(u, c, TASK, GROUP).await;
-    let card = world.plan_card(c).await;
-    world.clock.advance(10 * MINUTE);
+    let card = unanswered(&world, c, u).await;
     let first = copy(&world, chief).await;
     copy(&world, deputy).await;
     world.caught_up().await;
@@ -455,9 +449,7 @@ async fn a_press_that_is_faster_than_the_receipt_counts(on: On) {
 async fn the_end_of_the_time_shows_on_all_copies(on: On) {
     let (c, u, chief, deputy) = (on.chat("c1"), on.user("u1"), on.user("chief"), on.user("deputy"));
     let world = escalating(on, &[], reporter).await;
-    world.say(u, c, TASK, GROUP).await;
-    let card = world.plan_card(c).await;
-    world.clock.advance(10 * MINUTE);
+    let card = unanswered(&world, c, u).await;
     let (first, second) = (copy(&world, chief).await, copy(&world, deputy).await);
     world.caught_up().await;
     world.clock.advance(50 * MINUTE);
@@ -473,9 +465,7 @@ async fn a_person_out_of_reach_holds_up_nothing(on: On) {
     let (c, u, chief, deputy) = (on.chat("c1"), on.user("u1"), on.user("chief"), on.user("deputy"));
     let world = escalating(on, &[], reporter).await;
     world.chat.set_unreachable(chief);
-    world.say(u, c, TASK, GROUP).await;
-    let card = world.plan_card(c).await;
-    world.clock.advance(10 * MINUTE);
+    let card = unanswered(&world, c, u).await;
     copy(&world, deputy).await;
     eventually("the entry in the trail", || async {
         let told = stored(&world, "SELECT details FROM audit WHERE kind = 'escalation_failed'").await;

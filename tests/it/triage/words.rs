@@ -1,7 +1,7 @@
 //! What people do in these tests: messages, clicks and the rest, as the channels would hand them over.
 
 use countersign_agent::domain::{
-    ChannelKind, ChatType, Click, ClickTarget, ClickVerb, Conversation, Inbound, InboundBody, InboundMessage, Mention, Millis,
+    ChannelKind, ChatType, Click, ClickTarget, ClickVerb, Conversation, FileRef, Inbound, InboundBody, InboundMessage, Mention, Millis,
 };
 
 pub const BOT: &str = "ou_bot";
@@ -110,7 +110,23 @@ impl Words {
     /// As the event that tells of the mention alone.
     pub fn without_files(mut self) -> Self {
         self.inbound.event_key.push_str("_mention");
-        self.edit(|message| message.files_follow = true)
+        self.edit(|message| {
+            message.files.clear();
+            message.files_follow = true;
+        })
+    }
+
+    pub fn with_file(self, id: &str) -> Self {
+        let file = FileRef {
+            id: id.to_owned(),
+            message_id: String::new(),
+            name: String::from("a.txt"),
+            media_type: String::from("text/plain"),
+            bytes: Some(3),
+            image: false,
+            url: None,
+        };
+        self.edit(|message| message.files.push(file))
     }
 
     pub fn attachment(self) -> Self {

@@ -1,6 +1,7 @@
 //! What we say to a chat, as typed views: the channels turn them into cards and text in the chat's language.
 
 mod approval;
+mod asked;
 mod head;
 mod mark;
 mod shown;

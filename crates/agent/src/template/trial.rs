@@ -17,7 +17,13 @@ pub(super) fn add(env: &mut Environment<'static>, name: &str, piece: &TemplateTe
 
 /// Replaces the embedded template `name`, which is `before`. The override may use the variables of its original and no others: they
 /// are all that its caller provides.
-pub(super) fn replace(env: &mut Environment<'static>, name: &str, before: Option<&TemplateText>, piece: &TemplateText, problems: &mut Vec<String>) {
+pub(super) fn replace(
+    env: &mut Environment<'static>,
+    name: &str,
+    before: Option<&TemplateText>,
+    piece: &TemplateText,
+    problems: &mut Vec<String>,
+) {
     if let Some(before) = before {
         add(env, name, before, &mut Vec::new());
     }

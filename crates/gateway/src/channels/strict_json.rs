@@ -11,6 +11,8 @@ pub(super) use parts::JsonPart;
 
 /// Deepest nesting of objects and arrays, the root included.
 const MAX_DEPTH: usize = 32;
+/// Members that are noted at most: those of objects that stand in no array.
+const MOST_NOTED: usize = 4_096;
 /// Up to so many names of an object are compared with each other, more are sorted.
 const FEW: usize = 16;
 
@@ -29,6 +31,9 @@ pub(super) enum StrictJsonError {
     DuplicateKey,
     #[error("nested too deeply")]
     TooDeep,
+    /// An event of a platform has some dozens. What is noted of a member is larger than the shortest one.
+    #[error("too many members")]
+    TooManyMembers,
 }
 
 impl StrictJsonError {
@@ -40,11 +45,12 @@ impl StrictJsonError {
             Self::NotAnObject => "not a JSON object",
             Self::DuplicateKey => "duplicate key",
             Self::TooDeep => "nested too deeply",
+            Self::TooManyMembers => "too many members",
         }
     }
 }
 
-type Result<T> = std::result::Result<T, StrictJsonError>;
+type Scanned<T> = Result<T, StrictJsonError>;
 
 /// An object that every parser reads in the same way, with the places of its members.
 #[derive(Debug)]
@@ -63,19 +69,28 @@ struct JsonMember<'t> {
     next: usize,
 }
 
-/// Checks that `text` is one JSON object without duplicate keys at any level, nested at most 32 deep.
-///
-/// There is no limit on the number of keys: a message that mentions hundreds of people is legal, the body's
-/// length is bounded by the caller, and finding duplicates costs no more than sorting.
-pub(super) fn read(text: &str) -> Result<StrictJson<'_>> {
+/// Checks that `text` is one JSON object without duplicate keys at any level, nested at most 32 deep, and notes where members lie: at most
+/// [`MOST_NOTED`].
+pub(super) fn read(text: &str) -> Scanned<StrictJson<'_>> {
+    scan(text, true)
+}
+
+/// Does what [`read`] does without a note and gives the text. There is no limit on the number of keys: the body's length is bounded by the
+/// caller, and finding duplicates costs no more than sorting.
+pub(super) fn check(bytes: &[u8]) -> Scanned<&str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| StrictJsonError::NotUtf8)?;
+    scan(text, false).map(|read| read.text)
+}
+
+fn scan(text: &str, noting: bool) -> Scanned<StrictJson<'_>> {
     let mut scan = JsonScan {
         bytes: text.as_bytes(),
         text,
         at: 0,
         keys: Vec::with_capacity(32),
-        members: Vec::with_capacity(64),
+        members: Vec::with_capacity(if noting { 64 } else { 0 }),
     };
-    let kind = scan.value(0, true)?;
+    let kind = scan.value(0, noting)?;
     match (kind, scan.next()) {
         (_, Some(_)) => Err(StrictJsonError::NotJson),
         (b'{', None) => Ok(StrictJson {
@@ -84,12 +99,6 @@ pub(super) fn read(text: &str) -> Result<StrictJson<'_>> {
         }),
         (_, None) => Err(StrictJsonError::NotAnObject),
     }
-}
-
-/// Does what [`read`] does, and gives the text.
-pub(super) fn check(bytes: &[u8]) -> Result<&str> {
-    let text = std::str::from_utf8(bytes).map_err(|_| StrictJsonError::NotUtf8)?;
-    read(text).map(|read| read.text)
 }
 
 struct JsonScan<'t> {
@@ -124,7 +133,7 @@ impl<'t> JsonScan<'t> {
         there
     }
 
-    fn needs(&mut self, wanted: u8) -> Result<()> {
+    fn needs(&mut self, wanted: u8) -> Scanned<()> {
         if self.takes(wanted) {
             Ok(())
         } else {
@@ -133,7 +142,7 @@ impl<'t> JsonScan<'t> {
     }
 
     /// Passes a value and gives its first byte. The recursion stops at [`MAX_DEPTH`].
-    fn value(&mut self, depth: usize, known: bool) -> Result<u8> {
+    fn value(&mut self, depth: usize, known: bool) -> Scanned<u8> {
         let first = self.next().ok_or(StrictJsonError::NotJson)?;
         match first {
             b'"' => {
@@ -150,7 +159,7 @@ impl<'t> JsonScan<'t> {
         Ok(first)
     }
 
-    fn array(&mut self, depth: usize) -> Result<()> {
+    fn array(&mut self, depth: usize) -> Scanned<()> {
         self.at += 1;
         if self.takes(b']') {
             return Ok(());
@@ -163,7 +172,7 @@ impl<'t> JsonScan<'t> {
         }
     }
 
-    fn object(&mut self, depth: usize, known: bool) -> Result<()> {
+    fn object(&mut self, depth: usize, known: bool) -> Scanned<()> {
         self.at += 1;
         if self.takes(b'}') {
             return Ok(());
@@ -182,6 +191,9 @@ impl<'t> JsonScan<'t> {
             self.needs(b':')?;
             if known {
                 let member = self.members.len();
+                if member == MOST_NOTED {
+                    return Err(StrictJsonError::TooManyMembers);
+                }
                 self.members.push(JsonMember {
                     name: key.clone(),
                     value: "",
@@ -212,7 +224,7 @@ impl<'t> JsonScan<'t> {
 
     /// Passes a string, which begins here. Gives it with its quotation marks, and whether it has escapes, which are not looked at.
     #[inline]
-    fn string(&mut self) -> Result<(&'t str, bool)> {
+    fn string(&mut self) -> Scanned<(&'t str, bool)> {
         let start = self.at;
         let mut escaped = false;
         self.at += 1;
@@ -233,7 +245,7 @@ impl<'t> JsonScan<'t> {
     }
 
     /// Passes a number, or one of the three names.
-    fn word(&mut self) -> Result<()> {
+    fn word(&mut self) -> Scanned<()> {
         let rest = &self.bytes[self.at..];
         let ends = |byte: &u8| !matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'a'..=b'z' | b'A'..=b'Z');
         let length = rest.iter().position(ends).unwrap_or(rest.len());
@@ -254,7 +266,7 @@ fn is_short_integer(word: &[u8]) -> bool {
     word.len() <= most && word.iter().all(u8::is_ascii_digit) && (first != Some(&b'0') && !word.is_empty() || word.len() == 1)
 }
 
-fn unescaped(string: &str) -> Result<String> {
+fn unescaped(string: &str) -> Scanned<String> {
     serde_json::from_str(string).map_err(|_| StrictJsonError::NotJson)
 }
 

@@ -76,7 +76,12 @@ pub(super) async fn answer(
     let rights = conversations.rights_of(session, &record.gate.conversation, user).await?;
     let outcome = outcome(conversations, session, given, &record, row.as_ref(), &rights).await?;
     // Somebody tried who may not. A thumb is no such try: people react for other reasons, too.
-    let refused = matches!(outcome, GateOutcome::Barred(_) | GateOutcome::Refused(Refusal::NotEntitled));
+    let refused = match &outcome {
+        // Nobody is refused before it is known who belongs to the group.
+        GateOutcome::Barred(Notice::GroupUnknown { .. }) => false,
+        GateOutcome::Barred(_) | GateOutcome::Refused(Refusal::NotEntitled) => true,
+        _ => false,
+    };
     if refused && given.by.via != Via::Reaction {
         session.audit_act("refused", &record.gate, row.as_ref().map(|row| &row.id), given.by, json!({}));
     }

@@ -99,7 +99,7 @@ impl Conversations {
         let (place, person) = (&inbound.conversation, &inbound.sender);
         let there = match &click.card {
             _ if in_list(inbound) => true,
-            Some(pressed) if gate.conversation.chat != place.chat => session.is_direct_card(&gate, person, place, pressed).await?,
+            Some(pressed) if gate.conversation.chat != place.chat => session.is_direct_card(&gate.id, person, place, pressed).await?,
             _ => false,
         };
         Ok(there.then_some(gate))
@@ -123,15 +123,14 @@ impl Press<'_> {
         Ok(answer.map(|(answer, taken)| if taken == *id { answer } else { ClickAnswer::notice(answer.notice) }))
     }
 
-    /// Answers the call whose `button` was pressed. The mark on it names the question, else the card does. A direct card is the gate's card. The list of
-    /// what waits for a person, which may be an old picture, has no card and needs the mark.
+    /// Answers the call whose `button` was pressed. The mark on it names the question, else the card in the gate's chat does. A direct card may be
+    /// one of an earlier question, and the list of what waits for a person an old picture: of a call that is asked about again they need the mark.
     async fn at_call(&self, tx: &mut Tx, button: &ActionId) -> Result<Option<ClickAnswer>, StoreError> {
         let (id, mark) = button.unmarked();
         let named = match (mark, &self.click.card, self.elsewhere) {
             (Some(mark), _, _) => QuestionRef::Mark(mark),
-            (None, Some(_), Some(gate)) => QuestionRef::Gate(&gate.id),
             (None, Some(card), None) => QuestionRef::Card(card),
-            (None, None, _) => QuestionRef::Nothing,
+            (None, _, _) => QuestionRef::Nothing,
         };
         let answer = self.answer(tx, AnswerTo::Call(&id, named)).await?;
         Ok(answer.map(|(answer, _)| answer))

@@ -1,7 +1,7 @@
 //! Gives inbox rows their meaning: loads what surrounds a message, has `route` choose, carries the choice out. One transaction a row.
 
-use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
@@ -26,7 +26,7 @@ const LOOKS: usize = 4;
 /// Rows looked at in one call, those that must wait included.
 const FARTHEST: usize = 4096;
 
-/// Slack tells of a mention in two events, of which one names no files. That one lets the other go first for this time (milliseconds).
+/// Slack tells of a mention in two events, of which one names no files. That one waits so long for the other (milliseconds).
 const OTHER_EVENT_MS: i64 = 500;
 
 pub(super) enum RowEnd {
@@ -54,8 +54,7 @@ impl Conversations {
 
     /// Triages, and begins no further row once `over` is true; other processes do the rest.
     pub async fn triage_until(&self, over: impl Fn() -> bool + Send + Sync) -> Result<usize, StoreError> {
-        // Who has a row that waits, and the message of the oldest such row.
-        let mut waiting = HashMap::new();
+        let mut waiting = HashSet::new();
         let (mut after, mut seen, mut handled) = (0, 0, 0);
         loop {
             let rows = self.ledger.read().await?.untriaged(after, BATCH).await?;
@@ -70,19 +69,17 @@ impl Conversations {
                         continue;
                     }
                 };
-                // Rows of one person in one chat are taken in order.
-                let place = Conversation {
-                    thread: String::new(),
-                    ..row.inbound.conversation.clone()
+                let who = person(&row.inbound);
+                let (row, waits) = match names_no_files(row).then(|| other_event(row, &rows)) {
+                    Some(Some(other)) => (&with_files(row, other), false),
+                    Some(None) => (row, self.awaits_other_event(row, &rows)),
+                    None => (row, false),
                 };
-                let who = (place, row.inbound.sender.clone());
-                let message = row.inbound.message_key.clone();
-                // The two events of one message do not wait for each other.
-                let behind = waiting.get(&who).is_some_and(|oldest| message.is_none() || *oldest != message);
-                if !self.awaits_other_event(row, &rows) && self.triage_row(row, behind).await? {
+                // Rows of one person in one chat are taken in order.
+                if !waits && self.triage_row(row, waiting.contains(&who)).await? {
                     handled += 1;
                 } else {
-                    waiting.entry(who).or_insert(message);
+                    waiting.insert(who);
                 }
             }
             seen += rows.len();
@@ -97,24 +94,25 @@ impl Conversations {
         }
     }
 
-    /// Does the row let the other event of its mention go first, which has the files? Where no other event came in time, the app has none:
-    /// its next mentions do not wait.
+    /// Does this mention wait for its other event, which may have files? Not behind its back: if its person went on, it is handled. Where none
+    /// came in time, the app has none, and its next mentions do not wait.
     fn awaits_other_event(&self, row: &InboxRow, batch: &[Result<InboxRow, DamagedRow>]) -> bool {
-        if row.is_copy || !names_no_files(&row.inbound) {
+        let went_on = |other: &InboxRow| other.id > row.id && person(&other.inbound) == person(&row.inbound);
+        if batch.iter().flatten().any(went_on) {
             return false;
         }
-        let is_other = |other: &InboxRow| {
-            let (this, other) = (&row.inbound, &other.inbound);
-            other.conversation.channel == this.conversation.channel && other.message_key == this.message_key && !names_no_files(other)
-        };
-        if batch.iter().flatten().any(is_other) {
-            return true;
-        }
         let waited = self.clock.now().0.saturating_sub(row.received_at.0);
-        if waited >= OTHER_EVENT_MS {
-            self.mentions_come_twice.store(false, Ordering::Relaxed);
+        if !(0..OTHER_EVENT_MS).contains(&waited) {
+            if self.mentions.newest_waiting.load(Ordering::Relaxed) >= row.id {
+                self.mentions.come_once.store(true, Ordering::Relaxed);
+            }
+            return false;
         }
-        (0..OTHER_EVENT_MS).contains(&waited) && self.mentions_come_twice.load(Ordering::Relaxed)
+        let waits = !self.mentions.come_once.load(Ordering::Relaxed);
+        if waits {
+            self.mentions.newest_waiting.fetch_max(row.id, Ordering::Relaxed);
+        }
+        waits
     }
 
     /// Nobody can know what this row was about.
@@ -234,8 +232,8 @@ impl Conversations {
         let dropped = tx.drop_copy(row.id).await?;
         if dropped {
             tx.commit().await?;
-            if !names_no_files(&row.inbound) {
-                self.mentions_come_twice.store(true, Ordering::Relaxed);
+            if !names_no_files(row) {
+                self.mentions.come_once.store(false, Ordering::Relaxed);
             }
             let channel = row.inbound.conversation.channel.as_str();
             counter!("countersign_duplicates_total", "channel" => channel).increment(1);
@@ -395,9 +393,53 @@ impl Conversations {
     }
 }
 
+/// What this process has seen of mentions on Slack, which come in two events: an app may be told of mentions alone.
+#[derive(Debug, Default)]
+pub(super) struct Mentions {
+    /// The last one that waited had no other event.
+    come_once: AtomicBool,
+    /// The newest row that was let wait.
+    newest_waiting: AtomicI64,
+}
+
+/// Somebody in a chat, whatever the thread.
+fn person(inbound: &Inbound) -> (Conversation, String) {
+    let chat = Conversation {
+        thread: String::new(),
+        ..inbound.conversation.clone()
+    };
+    (chat, inbound.sender.clone())
+}
+
 /// A mention whose other event may have files.
-fn names_no_files(inbound: &Inbound) -> bool {
-    matches!(&inbound.body, InboundBody::Message(message) if message.files_follow)
+fn names_no_files(row: &InboxRow) -> bool {
+    !row.is_copy && matches!(&row.inbound.body, InboundBody::Message(message) if message.files_follow)
+}
+
+/// The other event of the mention `row`, if it is in the batch.
+fn other_event<'a>(row: &InboxRow, batch: &'a [Result<InboxRow, DamagedRow>]) -> Option<&'a InboundMessage> {
+    row.inbound.message_key.as_ref()?;
+    batch.iter().flatten().find_map(|other| match &other.inbound.body {
+        InboundBody::Message(message)
+            if !message.files_follow
+                && other.inbound.conversation.channel == row.inbound.conversation.channel
+                && other.inbound.message_key == row.inbound.message_key =>
+        {
+            Some(message)
+        }
+        _ => None,
+    })
+}
+
+/// The mention with what its other event names. That one is a copy from then on.
+fn with_files(row: &InboxRow, other: &InboundMessage) -> InboxRow {
+    let mut whole = row.clone();
+    if let InboundBody::Message(message) = &mut whole.inbound.body {
+        message.files.clone_from(&other.files);
+        message.quoted.clone_from(&other.quoted);
+        message.files_follow = false;
+    }
+    whole
 }
 
 /// In a group only the bot's own id tells whether a message is for us; alone with us it matters only if somebody is mentioned.

@@ -43,8 +43,8 @@ impl Verb {
     pub(super) fn at(&self, kind: GateKind) -> Option<Act> {
         let act = match (self, kind) {
             (Self::Approve(_) | Self::ApproveAlways(_), _) => Act::Approve,
-            // A form for changes is on no card of a budget. Words there are neither yes nor no, so the agent asks again.
-            (Self::Revise(_), GateKind::Budget) => return None,
+            // A form for changes is on no card of calls or of a budget. Words at calls reject them; at a budget the agent asks again.
+            (Self::Revise(_), GateKind::ToolApproval | GateKind::Budget) => return None,
             (Self::Revise(words), _) => Act::Revise(words.clone().unwrap_or_default()),
             (Self::Keep(ids), _) => Act::Keep(ids.clone()),
             (Self::Refuse(reason), _) => Act::Reject(reason.clone()),

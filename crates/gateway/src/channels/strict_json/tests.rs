@@ -74,6 +74,17 @@ fn one_object_and_nothing_else() {
     assert_eq!(check(b" \r\n\t{ } "), Ok(" \r\n\t{ } "));
 }
 
+/// Notes are bounded: a body of tiny members must not take many times its size. Members in arrays are not noted.
+#[test]
+fn members_that_are_noted_have_a_bound() {
+    let members = |count: usize| (0..count).map(|at| format!("\"{at}\":0")).collect::<Vec<_>>().join(",");
+    let inside = |count| format!("{{\"a\":{{{}}}}}", members(count));
+    assert!(read(&inside(MOST_NOTED - 1)).is_ok());
+    assert_eq!(read(&inside(MOST_NOTED)).err(), Some(StrictJsonError::TooManyMembers));
+    assert!(read(&format!("{{\"a\":[{{{}}}]}}", members(2 * MOST_NOTED))).is_ok());
+    assert!(check(inside(2 * MOST_NOTED).as_bytes()).is_ok());
+}
+
 /// The text of a JSON value whose objects may repeat keys, and whether one does.
 fn json() -> impl Strategy<Value = (String, bool)> {
     let leaf = prop_oneof![

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use countersign_agent::domain::Inbound;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Result;
@@ -43,7 +43,8 @@ impl Acceptor {
     pub(super) fn start(inner: Arc<Inner>, file: Option<FileInbox>) -> Result<Self> {
         let (jobs, inbox) = mpsc::channel(WAITING);
         let commits = Arc::new(AtomicU64::new(0));
-        let blocks = file.is_some();
+        // A runtime of one thread writes on it: a simulation lives the same life again only if nothing runs beside it.
+        let blocks = file.is_some() && Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
         let writing = write_batches(inner, inbox, Arc::clone(&commits), file);
         if blocks {
             let runtime = Handle::current();
@@ -71,8 +72,8 @@ impl Acceptor {
         let stored = tokio::time::timeout(DEADLINE, stored)
             .await
             .unwrap_or_else(|_| Err(StoreError::Unavailable("the inbox is too slow".to_owned())));
-        self.refusing
-            .store(matches!(stored, Err(StoreError::Unavailable(_))), Ordering::Relaxed);
+        let refused = matches!(stored, Err(StoreError::Unavailable(_) | StoreError::Unusable(_)));
+        self.refusing.store(refused, Ordering::Relaxed);
         stored
     }
 

@@ -48,26 +48,20 @@ macro_rules! may_be_there {
 
 impl Read {
     /// May the message that `person` pressed in `place` be their direct card of `gate`? The platform proves who pressed, and the button names the
-    /// gate. Once the receipt is there, the message must be the one that was posted: a card that was forwarded decides nothing.
-    pub async fn is_direct_card(&mut self, gate: &Gate, person: &str, place: &Conversation, pressed: &str) -> Result<bool> {
-        let row = self
+    /// gate. Once the receipt is there, the message must be the one that was posted: a card that was forwarded decides nothing. Both are read
+    /// from the post, which a program of the version before writes, too.
+    pub async fn is_direct_card(&mut self, gate: &GateId, person: &str, place: &Conversation, pressed: &str) -> Result<bool> {
+        let post = self
             .maybe(
-                concat!(
-                    "SELECT conversation, message, CASE WHEN ",
-                    may_be_there!(),
-                    " THEN 1 ELSE 0 END AS may_be_there FROM cards WHERE gate = $1 AND person = $2"
-                ),
-                args![keys::without_nul(gate.id.as_str()), keys::without_nul(person)],
+                "SELECT conversation, platform_id, state, owner, uncertain FROM outbox WHERE key = $1",
+                args![card_key(gate, person)],
             )
             .await?;
-        // A program of the version before writes no row when it asks somebody. That it did is in the gate.
-        let Some(row) = row else {
-            return Ok(gate.follow_up.escalated_to.iter().any(|asked| asked == person));
-        };
-        match row.get::<Option<String>>("message")? {
-            Some(message) => Ok(message == pressed && place.may_be(&row.json("conversation")?)),
+        let Some(post) = post else { return Ok(false) };
+        match post.get::<Option<String>>("platform_id")? {
+            Some(message) => Ok(message == pressed && place.may_be(&post.json("conversation")?)),
             // The person was faster than the receipt.
-            None => row.get("may_be_there"),
+            None => Ok(post.text("state")? == "waiting" && (!post.text("owner")?.is_empty() || post.int("uncertain")? == 1)),
         }
     }
 
@@ -89,24 +83,30 @@ impl Read {
     /// Is a card that waits for an answer on its way to `place` or to `person`, whose message is not known yet? Of `place` what the platform
     /// told must fit: Lark names no chat with a reaction.
     pub async fn is_card_under_way(&mut self, place: &Conversation, person: &str) -> Result<bool> {
-        let rows = self
+        // Gates tell of own cards: a program of the version before writes no rows of cards.
+        let gates = self
             .all(
+                "SELECT request FROM gates WHERE status = 'pending' AND delivered_at IS NULL AND channel = $1",
+                args![place.channel.as_str()],
+            )
+            .await?;
+        for row in &gates {
+            if place.may_be(&gates::place(row)?) {
+                return Ok(true);
+            }
+        }
+        let direct = self
+            .maybe(
                 concat!(
-                    "SELECT cards.person, cards.conversation FROM cards JOIN gates ON gates.id = cards.gate
-                     WHERE cards.posted_at IS NULL AND gates.status = 'pending' AND gates.channel = $1
-                       AND (cards.person = '' OR cards.person = $2 AND ",
+                    "SELECT 1 FROM cards JOIN gates ON gates.id = cards.gate
+                     WHERE cards.person = $2 AND cards.posted_at IS NULL AND gates.status = 'pending' AND gates.channel = $1 AND ",
                     may_be_there!(),
-                    ")"
+                    " LIMIT 1"
                 ),
                 args![place.channel.as_str(), keys::without_nul(person)],
             )
             .await?;
-        for row in &rows {
-            if !row.text("person")?.is_empty() || place.may_be(&row.json("conversation")?) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(direct.is_some())
     }
 
     /// The gate that was closed last of those with a card in this direct chat, if closed after `since`.
@@ -238,8 +238,8 @@ impl Tx {
     pub(super) async fn drop_direct_cards(&mut self, gate: &GateId) -> Result<()> {
         self.run(
             "UPDATE outbox SET state = 'failed', error = 'the card was decided before'
-             WHERE key IN (SELECT outbox_key FROM cards WHERE gate = $1 AND person <> '') AND state = 'waiting' AND owner = '' AND uncertain = 0",
-            args![gate],
+             WHERE copy_of = $1 AND state = 'waiting' AND owner = '' AND uncertain = 0",
+            args![keys::without_nul(gate.as_str())],
         )
         .await?;
         Ok(())

@@ -1,7 +1,7 @@
 //! The inbox of a database file: a connection of its own, on a thread of its own, appends what comes in, a whole batch at a time. sqlx hands each
 //! statement to a thread and its values through three forms, which cost more than the insert.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
 
@@ -12,32 +12,55 @@ use super::inner::Inner;
 const INSERT: &str = "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
      VALUES (?, ?, ?, ?, ?, ?, ?, 'new', ?, ?)";
 
-/// The connection that appends to the inbox of a file.
+/// Appends to the inbox of a file.
 #[derive(Debug)]
-pub(super) struct FileInbox(Connection);
+pub(super) struct FileInbox {
+    path: PathBuf,
+    pragmas: &'static [&'static str],
+    /// `None` after a failure: a connection that failed may not have left its transaction, and would refuse every later one.
+    conn: Option<Connection>,
+}
 
 impl FileInbox {
     /// For a file whose schema is current; `pragmas` are those of its other writer.
-    pub(super) fn open(path: &Path, pragmas: &[&str]) -> Result<Self> {
-        let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        for pragma in pragmas {
-            conn.execute_batch(pragma)?;
-        }
-        // What is appended to is at the ends of its trees.
-        conn.execute_batch("PRAGMA cache_size = -512")?;
-        Ok(Self(conn))
+    pub(super) fn open(path: &Path, pragmas: &'static [&'static str]) -> Result<Self> {
+        Ok(Self {
+            path: path.to_owned(),
+            pragmas,
+            conn: Some(connect(path, pragmas)?),
+        })
     }
 
     /// Stores the rows in one commit and gives their ids. A row that the database refuses does not take the others with it.
     pub(super) fn store(&mut self, inner: &Inner, rows: &[NewRow]) -> Result<Vec<Result<i64>>> {
-        let tx = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut stored = Vec::with_capacity(rows.len());
-        for row in rows {
-            stored.push(append(&tx, inner, row)?);
-        }
-        tx.commit()?;
+        let mut conn = match self.conn.take() {
+            Some(conn) => conn,
+            None => connect(&self.path, self.pragmas)?,
+        };
+        let stored = append_all(&mut conn, inner, rows)?;
+        self.conn = Some(conn);
         Ok(stored)
     }
+}
+
+fn connect(path: &Path, pragmas: &[&str]) -> Result<Connection> {
+    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    for pragma in pragmas {
+        conn.execute_batch(pragma)?;
+    }
+    // What is appended to is at the ends of its trees.
+    conn.execute_batch("PRAGMA cache_size = -512")?;
+    Ok(conn)
+}
+
+fn append_all(conn: &mut Connection, inner: &Inner, rows: &[NewRow]) -> Result<Vec<Result<i64>>> {
+    let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut stored = Vec::with_capacity(rows.len());
+    for row in rows {
+        stored.push(append(&tx, inner, row)?);
+    }
+    tx.commit()?;
+    Ok(stored)
 }
 
 /// Appends one row. The inner error is a refusal of this row alone.
@@ -69,33 +92,13 @@ mod tests {
     use secrecy::SecretString;
     use sqlx::Executor as _;
 
+    use super::{FileInbox, NewRow};
     use crate::config::Stores;
     use crate::store::StoreError;
     use crate::store::ledger::{Ledger, sqlite};
 
-    /// design: an event that was answered with 200 survives a power cut: WAL with `synchronous=FULL` (2), and a busy timeout of 5 s.
-    #[tokio::test]
-    async fn every_batch_is_synced() {
-        let folder = tempfile::tempdir().unwrap();
-        let (pools, inbox, _lock, _) = sqlite::open(&folder.path().join("x.db"), &Clock::system(), true).await.unwrap();
-        let pragma = |name: &str| inbox.0.query_row(name, [], |row| row.get::<_, i64>(0)).unwrap();
-        assert_eq!((pragma("PRAGMA synchronous"), pragma("PRAGMA busy_timeout")), (2, 5000));
-        let mode: String = inbox.0.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
-        assert_eq!(mode, "wal");
-        drop(inbox);
-        pools.close().await;
-    }
-
-    /// design: a row that the database refuses does not take the others of its commit with it.
-    #[tokio::test]
-    async fn a_refused_row_goes_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let url = SecretString::from(format!("sqlite://{}/x.db", folder.path().display()));
-        let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
-        let write = ledger.inner.pools.journal.as_ref().unwrap();
-        let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON inbox WHEN NEW.chat = 'bad' BEGIN SELECT RAISE(ABORT, 'refused'); END";
-        write.execute(trigger).await.unwrap();
-        let event = |chat: &str| Inbound {
+    fn event(chat: &str) -> Inbound {
+        Inbound {
             event_key: chat.to_owned(),
             message_key: None,
             conversation: Conversation {
@@ -109,7 +112,47 @@ mod tests {
             sender_teams: Vec::new(),
             at: Millis(0),
             body: InboundBody::Joined,
-        };
+        }
+    }
+
+    /// design: an event that was answered with 200 survives a power cut: WAL with `synchronous=FULL` (2), and a busy timeout of 5 s.
+    #[tokio::test]
+    async fn every_batch_is_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (pools, inbox, _lock, _) = sqlite::open(&folder.path().join("x.db"), &Clock::system(), true).await.unwrap();
+        let conn = inbox.conn.as_ref().unwrap();
+        let pragma = |name: &str| conn.query_row(name, [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!((pragma("PRAGMA synchronous"), pragma("PRAGMA busy_timeout")), (2, 5000));
+        let mode: String = conn.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+        drop(inbox);
+        pools.close().await;
+    }
+
+    /// A connection that was left inside a transaction, or failed otherwise, is replaced: events are taken again.
+    #[tokio::test]
+    async fn a_failed_connection_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = SecretString::from(format!("sqlite://{}/x.db", folder.path().display()));
+        let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
+        let mut inbox = FileInbox::open(&folder.path().join("x.db"), &["PRAGMA busy_timeout = 5000"]).unwrap();
+        inbox.conn.as_ref().unwrap().execute_batch("BEGIN").unwrap();
+        let row = || NewRow::new(&event("C1")).unwrap();
+        inbox.store(&ledger.inner, &[row()]).unwrap_err();
+        assert_eq!(inbox.store(&ledger.inner, &[row()]).unwrap().len(), 1);
+        drop(inbox);
+        ledger.close().await;
+    }
+
+    /// design: a row that the database refuses does not take the others of its commit with it.
+    #[tokio::test]
+    async fn a_refused_row_goes_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = SecretString::from(format!("sqlite://{}/x.db", folder.path().display()));
+        let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
+        let write = ledger.inner.pools.journal.as_ref().unwrap();
+        let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON inbox WHEN NEW.chat = 'bad' BEGIN SELECT RAISE(ABORT, 'refused'); END";
+        write.execute(trigger).await.unwrap();
         let (one, bad, other) = (event("C1"), event("bad"), event("C2"));
         let (one, bad, other) = tokio::join!(ledger.accept(&one), ledger.accept(&bad), ledger.accept(&other));
         assert!(one.unwrap() < other.unwrap());

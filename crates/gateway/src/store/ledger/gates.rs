@@ -368,7 +368,7 @@ impl Tx {
 }
 
 /// Where the gate of `row` is.
-fn place(row: &Row) -> Result<Conversation> {
+pub(super) fn place(row: &Row) -> Result<Conversation> {
     let request: Request = row.json("request")?;
     Ok(request.conversation)
 }

@@ -291,16 +291,16 @@ impl Tx {
         Ok(self.triaged(row.id, over).await? || self.drop_copy(row.id).await? || self.finish_task(row.id, over).await?)
     }
 
-    /// `new` → `laned`, creating and waking the lane. Gives `false` when somebody else handled it, or a copy of it.
+    /// `new` → `laned`, as triage read it, creating and waking the lane. Gives `false` when somebody else handled it, or a copy of it.
     pub async fn assign(&mut self, row: &InboxRow, lane: &LaneId) -> Result<bool> {
         let moved = self
             .maybe(
                 concat!(
-                    "UPDATE inbox SET state = 'laned', lane_id = $1 WHERE ",
+                    "UPDATE inbox SET state = 'laned', lane_id = $1, payload = $3 WHERE ",
                     first!(),
                     " RETURNING person_key"
                 ),
-                args![lane.as_str(), row.id],
+                args![lane.as_str(), row.id, encode(&row.inbound)?],
             )
             .await?;
         if !self.let_younger_pass(row.id, moved).await? {

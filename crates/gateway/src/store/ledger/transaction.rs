@@ -133,6 +133,8 @@ impl Tx {
         } = self;
         // Last of all: for the head of the trail one may wait long.
         if effects.events && begun.elapsed() > OLDEST_COMMIT {
+            // Before the pass is given on: who gets it must not find the database locked.
+            drop(read);
             return Err(StoreError::Unavailable("the transaction took too long".to_owned()));
         }
         let simulated = read.inner.simulation.commit();
