@@ -13,6 +13,7 @@ mod changes;
 mod click;
 mod commands;
 mod load;
+mod mentions;
 mod notices;
 mod paint;
 mod phrases;
@@ -46,6 +47,7 @@ use crate::store::{Ledger, Read, StoreError};
 
 use countersign_agent::domain::{Clock, Conversation, Notice, Outbound};
 use groups::Groups;
+use mentions::Mentions;
 use rights::Rights;
 use tokio::sync::Semaphore;
 
@@ -61,7 +63,7 @@ pub struct Conversations {
     groups: Groups,
     /// Places for lists of what waits for a person that are read at this moment.
     home_readers: Arc<Semaphore>,
-    mentions: Arc<triage::Mentions>,
+    mentions: Arc<Mentions>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

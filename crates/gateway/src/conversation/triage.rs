@@ -1,11 +1,10 @@
 //! Gives inbox rows their meaning: loads what surrounds a message, has `route` choose, carries the choice out. One transaction a row.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Inbound, InboundBody, InboundMessage, Notice, ReactionMark, Via};
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Notice, ReactionMark, Via};
 use metrics::counter;
 
 use crate::store::{DamagedRow, InboxRow, StoreError, Tx};
@@ -13,6 +12,7 @@ use crate::store::{DamagedRow, InboxRow, StoreError, Tx};
 use super::answer::{AnswerTo, Answered, GateAnswer, answer};
 use super::context::MessageContext;
 use super::load::load_context;
+use super::mentions::person;
 use super::route::{Meaning, acts_elsewhere, queue, route};
 use super::settle::GateOutcome;
 use super::{Conversations, away, changes, say, stop};
@@ -25,9 +25,6 @@ const LOOKS: usize = 4;
 
 /// Rows looked at in one call, those that must wait included.
 const FARTHEST: usize = 4096;
-
-/// Slack tells of a mention in two events, of which one names no files. That one waits so long for the other (milliseconds).
-const OTHER_EVENT_MS: i64 = 500;
 
 pub(super) enum RowEnd {
     /// Handled; the word says how.
@@ -70,13 +67,12 @@ impl Conversations {
                     }
                 };
                 let who = person(&row.inbound);
-                let (row, waits) = match names_no_files(row).then(|| other_event(row, &rows)) {
-                    Some(Some(other)) => (&with_files(row, other), false),
-                    Some(None) => (row, self.awaits_other_event(row, &rows)),
-                    None => (row, false),
-                };
+                let looked_at = self.mentions.look(row, &rows, self.clock.now());
                 // Rows of one person in one chat are taken in order.
-                if !waits && self.triage_row(row, waiting.contains(&who)).await? {
+                let behind = waiting.contains(&who);
+                if let Some(row) = looked_at
+                    && self.triage_row(&row, behind).await?
+                {
                     handled += 1;
                 } else {
                     waiting.insert(who);
@@ -92,27 +88,6 @@ impl Conversations {
                 return Ok(handled);
             }
         }
-    }
-
-    /// Does this mention wait for its other event, which may have files? Not behind its back: if its person went on, it is handled. Where none
-    /// came in time, the app has none, and its next mentions do not wait.
-    fn awaits_other_event(&self, row: &InboxRow, batch: &[Result<InboxRow, DamagedRow>]) -> bool {
-        let went_on = |other: &InboxRow| other.id > row.id && person(&other.inbound) == person(&row.inbound);
-        if batch.iter().flatten().any(went_on) {
-            return false;
-        }
-        let waited = self.clock.now().0.saturating_sub(row.received_at.0);
-        if !(0..OTHER_EVENT_MS).contains(&waited) {
-            if self.mentions.newest_waiting.load(Ordering::Relaxed) >= row.id {
-                self.mentions.come_once.store(true, Ordering::Relaxed);
-            }
-            return false;
-        }
-        let waits = !self.mentions.come_once.load(Ordering::Relaxed);
-        if waits {
-            self.mentions.newest_waiting.fetch_max(row.id, Ordering::Relaxed);
-        }
-        waits
     }
 
     /// Nobody can know what this row was about.
@@ -232,9 +207,7 @@ impl Conversations {
         let dropped = tx.drop_copy(row.id).await?;
         if dropped {
             tx.commit().await?;
-            if !names_no_files(row) {
-                self.mentions.come_once.store(false, Ordering::Relaxed);
-            }
+            self.mentions.note_copy(row);
             let channel = row.inbound.conversation.channel.as_str();
             counter!("countersign_duplicates_total", "channel" => channel).increment(1);
             tracing::info!(inbox = row.id, event_id = %row.inbound.event_key, kind = row.inbound.body.name(), "a copy of what was triaged before");
@@ -391,55 +364,6 @@ impl Conversations {
             }
         }
     }
-}
-
-/// What this process has seen of mentions on Slack, which come in two events: an app may be told of mentions alone.
-#[derive(Debug, Default)]
-pub(super) struct Mentions {
-    /// The last one that waited had no other event.
-    come_once: AtomicBool,
-    /// The newest row that was let wait.
-    newest_waiting: AtomicI64,
-}
-
-/// Somebody in a chat, whatever the thread.
-fn person(inbound: &Inbound) -> (Conversation, String) {
-    let chat = Conversation {
-        thread: String::new(),
-        ..inbound.conversation.clone()
-    };
-    (chat, inbound.sender.clone())
-}
-
-/// A mention whose other event may have files.
-fn names_no_files(row: &InboxRow) -> bool {
-    !row.is_copy && matches!(&row.inbound.body, InboundBody::Message(message) if message.files_follow)
-}
-
-/// The other event of the mention `row`, if it is in the batch.
-fn other_event<'a>(row: &InboxRow, batch: &'a [Result<InboxRow, DamagedRow>]) -> Option<&'a InboundMessage> {
-    row.inbound.message_key.as_ref()?;
-    batch.iter().flatten().find_map(|other| match &other.inbound.body {
-        InboundBody::Message(message)
-            if !message.files_follow
-                && other.inbound.conversation.channel == row.inbound.conversation.channel
-                && other.inbound.message_key == row.inbound.message_key =>
-        {
-            Some(message)
-        }
-        _ => None,
-    })
-}
-
-/// The mention with what its other event names. That one is a copy from then on.
-fn with_files(row: &InboxRow, other: &InboundMessage) -> InboxRow {
-    let mut whole = row.clone();
-    if let InboundBody::Message(message) = &mut whole.inbound.body {
-        message.files.clone_from(&other.files);
-        message.quoted.clone_from(&other.quoted);
-        message.files_follow = false;
-    }
-    whole
 }
 
 /// In a group only the bot's own id tells whether a message is for us; alone with us it matters only if somebody is mentioned.
