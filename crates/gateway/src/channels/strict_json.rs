@@ -31,7 +31,7 @@ pub(super) enum StrictJsonError {
     DuplicateKey,
     #[error("nested too deeply")]
     TooDeep,
-    /// An event of a platform has some dozens. What is noted of a member is larger than the shortest one.
+    /// More than [`MOST_NOTED`]. The note of a member takes more memory than a short member, so notes have a bound.
     #[error("too many members")]
     TooManyMembers,
 }

@@ -50,20 +50,20 @@ pub(super) enum QuestionRef<'a> {
     Nothing,
 }
 
-/// What came of an answer.
+/// The outcome of an answer, with what its caller needs.
 #[derive(Clone, Debug)]
 pub struct Answered {
     pub outcome: GateOutcome,
     /// For the one who answered.
     pub notice: Notice,
-    /// The gate that took the answer, as it was found: not always the one that was named, its successor may have taken it.
+    /// The gate that took the answer, as it was before it; the API reads it anew. A later review of the same plan may take an answer to an earlier one.
     pub record: GateRecord,
     /// The call that was answered alone, as it was found.
     pub row: Option<Action>,
     pub(super) rights: Rights,
 }
 
-/// Takes an answer: a vote, a decision, or why it is neither. `None`: here is no such gate. What it writes is for the caller to commit.
+/// Takes an answer: it becomes a vote or a decision, or is refused. The caller commits. Gives `None` when there is no such gate here.
 pub(super) async fn answer(
     conversations: &Conversations,
     session: &mut Tx,

@@ -1,10 +1,10 @@
-//! Whom the card of a gate asks, and what else it says like every other.
+//! The head of a gate's card: reading and changing it, whatever the kind of gate.
 
 use super::{ApprovalCard, BudgetCard, CardHead, Outbound, PlanCard, QuestionCard};
 use crate::domain::{Absence, Approvers};
 
 impl Outbound {
-    /// What the card of a gate says like every other.
+    /// The head of a gate's card. `None` means that this is no such card.
     #[must_use]
     pub fn head(&self) -> Option<&CardHead> {
         match self {

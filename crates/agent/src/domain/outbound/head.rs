@@ -1,11 +1,11 @@
-//! What the cards of all gates have in common.
+//! The head that the cards of all gates have.
 
 use serde::{Deserialize, Serialize};
 
 use super::CardState;
 use crate::domain::{Absence, Approvers, CardCopy, Deciders};
 
-/// What the card of every gate says: whom it asks, for how long, and how it stands.
+/// The part of a gate's card that is alike for all kinds: whom the card asks, for how long, and how it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardHead {
     /// Whose task it is.
@@ -49,7 +49,7 @@ impl CardHead {
         self.approvers.as_ref().unwrap_or(&Approvers::Requester)
     }
 
-    /// Who may approve what this requester asked for.
+    /// The people who may approve this card, by its approvers and its requester.
     #[must_use]
     pub fn deciders(&self) -> Deciders<'_> {
         self.approvers().deciders(&self.requester)
