@@ -7,13 +7,14 @@ mod toolbox;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Failpoint, Ids};
 use countersign_agent::model::{ChatModel, ModelLive, Provider, Remote};
 use countersign_agent::template::{TemplateError, Templates};
 use countersign_agent::tools::{Attachments, Servers, Toolbox, ToolboxError};
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -375,7 +376,7 @@ fn models(settings: &Settings, http: Http, fixed: Option<Arc<dyn ChatModel>>, de
     let latest = Mutex::new((settings.current(), HashMap::new()));
     Arc::new(move |profile| {
         let live = settings.current();
-        let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = latest.lock();
         if !Arc::ptr_eq(&latest.0, &live) {
             *latest = (Arc::clone(&live), HashMap::new());
         }

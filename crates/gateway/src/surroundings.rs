@@ -6,13 +6,14 @@ mod picture;
 
 pub use history::{ChatHistory, chat_history_spec};
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{ChatContext, ChatMessage, ChatType, FileRef, Gathered, Millis};
 use countersign_agent::tools::Attachments;
 use futures_util::future::BoxFuture;
 use metrics::counter;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
@@ -64,7 +65,7 @@ impl PlatformSurroundings {
     /// Removes old attachments, once a day at most.
     fn prune(&self) {
         let Some(attachments) = self.attachments.clone() else { return };
-        let mut pruned = self.pruned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pruned = self.pruned.lock();
         if pruned.is_some_and(|at| at.elapsed() < PRUNE_EVERY) {
             return;
         }

@@ -9,12 +9,13 @@ mod reading;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{delete, get, patch, post};
 use countersign_agent::domain::Clock;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use super::check_card;
@@ -50,7 +51,7 @@ struct Keys {
 
 impl Shared {
     fn keys(&self) -> MutexGuard<'_, Keys> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+        self.keys.lock()
     }
 }
 

@@ -11,7 +11,7 @@ mod home;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -19,6 +19,7 @@ use axum::body::Bytes;
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use countersign_agent::domain::{Clock, Ids, Millis};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::sockets::Sockets;
 use super::stage::{FREE_PORT, Server, Stage};
@@ -60,11 +61,11 @@ struct Upload {
 
 impl Shared {
     fn uploads(&self) -> MutexGuard<'_, BTreeMap<String, Upload>> {
-        self.uploads.lock().unwrap_or_else(PoisonError::into_inner)
+        self.uploads.lock()
     }
 
     fn app_token(&self) -> MutexGuard<'_, Option<String>> {
-        self.app_token.lock().unwrap_or_else(PoisonError::into_inner)
+        self.app_token.lock()
     }
 }
 
@@ -97,7 +98,7 @@ impl Workspace {
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.books.lock()
     }
 
     /// The time stamp of a new message in `channel`, below `thread` if given; later than all before it, or, with `at`, of

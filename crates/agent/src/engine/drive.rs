@@ -1,9 +1,10 @@
 //! The engine: takes one turn on, step by step, until it waits or ends. Journal first, then act, then feed the result back.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -133,7 +134,7 @@ pub enum RunEnd {
 impl Engine {
     /// How the last model call went.
     pub fn model_health(&self) -> ModelHealth {
-        self.health.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.health.lock().clone()
     }
 
     /// The action tools that a turn of this policy has: as many of them as one request takes.
@@ -151,7 +152,7 @@ impl Engine {
         if specs.is_empty() {
             return;
         }
-        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut health = self.health.lock();
         let room = MAX_TOLD.saturating_sub(health.left_out.len());
         let names = specs.into_iter().map(|spec| spec.name);
         let fresh: Vec<String> = names.filter(|name| !health.left_out.contains(name)).take(room).collect();

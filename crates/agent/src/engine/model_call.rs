@@ -176,7 +176,7 @@ impl Engine {
 
     fn note_health(&self, outcome: &Result<ChatReply, ModelError>) {
         let last = outcome.as_ref().map(|_| ()).map_err(ToString::to_string);
-        let mut health = self.health.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut health = self.health.lock();
         health.last = Some((self.clock.now(), last));
     }
 }

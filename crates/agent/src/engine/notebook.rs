@@ -8,8 +8,9 @@ pub use page::{FORMAT, OpenGate, RestoreError, TimelineEntry};
 use std::fmt;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 pub(super) use self::page::NotebookPage;
@@ -262,7 +263,7 @@ impl Notebook {
     }
 
     fn held(&self) -> MutexGuard<'_, NotebookContents> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.held.lock()
     }
 
     fn now(&self) -> Millis {

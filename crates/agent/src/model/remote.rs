@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
+use parking_lot::Mutex;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use reqwest::{Client, Response};
 use serde::de::IgnoredAny;
@@ -256,12 +256,12 @@ impl Remote {
     }
 
     fn manner(&self) -> Manner {
-        self.manner.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.manner.lock().clone()
     }
 
     /// A request in this manner was answered: the next one begins with it.
     fn learn(&self, manner: Manner) {
-        self.manner.lock().unwrap_or_else(PoisonError::into_inner).learn(manner);
+        self.manner.lock().learn(manner);
     }
 
     /// The reply, whose fields are for this server and model alone.

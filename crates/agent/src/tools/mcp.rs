@@ -18,10 +18,11 @@ mod wire;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -70,7 +71,7 @@ pub struct FirstSight(Mutex<BTreeMap<String, Definitions>>);
 
 impl Pins for FirstSight {
     fn compare<'a>(&'a self, server: &'a str, found: &'a Definitions, _: bool) -> BoxFuture<'a, Result<BTreeSet<String>, String>> {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.0.lock();
         let first = seen.entry(server.to_owned()).or_insert_with(|| found.clone());
         let same = found
             .iter()

@@ -92,8 +92,8 @@ fn note(edit: Edit, settings: &Settings, logs: &Logs) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
 
+    use parking_lot::Mutex;
     use tracing::{Event, Subscriber};
     use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
     use tracing_subscriber::registry;
@@ -107,7 +107,7 @@ mod tests {
 
     impl<S: Subscriber> Layer<S> for AtEachLine {
         fn on_event(&self, _: &Event<'_>, _: Context<'_, S>) {
-            self.1.lock().unwrap().push(self.0.current().console.enabled);
+            self.1.lock().push(self.0.current().console.enabled);
         }
     }
 
@@ -130,6 +130,6 @@ mod tests {
         };
         let logs = telemetry::init(false, "error");
         tracing::subscriber::with_default(registry().with(layer), || note(edit, &settings, &logs));
-        assert_eq!(*lines.lock().unwrap(), [false]);
+        assert_eq!(*lines.lock(), [false]);
     }
 }

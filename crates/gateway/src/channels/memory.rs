@@ -3,10 +3,10 @@
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Millis};
+use parking_lot::{Mutex, MutexGuard};
 
 /// Keys of one memory at most.
 const MOST: usize = 10_000;
@@ -71,7 +71,7 @@ impl<K: Eq + Hash, V: Clone> Memory<K, V> {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<K, (Millis, V)>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

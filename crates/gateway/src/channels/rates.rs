@@ -1,9 +1,9 @@
 //! Rates of our calls to a platform: waiting here a moment costs less than a refusal there.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 use super::{BatchSizes, DeliveryError};
@@ -91,7 +91,7 @@ impl Limiter {
     }
 
     fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

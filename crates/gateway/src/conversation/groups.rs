@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, Clock, Millis};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, join_all};
+use parking_lot::Mutex;
 
 /// How long an answer counts.
 const AGE: Duration = Duration::from_secs(60);
@@ -53,7 +54,7 @@ impl Groups {
     /// What is known of the groups of `channel`, and is not too old.
     pub(super) fn known(&self, channel: ChannelKind) -> GroupMembers {
         let now = self.clock.now();
-        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = self.asked.lock();
         let fresh = asked.iter().filter(|((of, _), question)| *of == channel && question.is_fresh(now));
         fresh
             .filter_map(|((_, group), question)| Some((group.clone(), question.answer.peek()?.clone()?)))
@@ -74,7 +75,7 @@ impl Groups {
 
     fn ask(&self, channel: ChannelKind, group: &str) -> Shared<BoxFuture<'static, GroupAnswer>> {
         let now = self.clock.now();
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = self.asked.lock();
         let key = (channel, group.to_owned());
         if let Some(question) = asked.get(&key).filter(|question| question.is_fresh(now) && !question.failed()) {
             return question.answer.clone();

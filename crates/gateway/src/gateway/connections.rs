@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use metrics::counter;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use tokio::net::{TcpListener, TcpStream};
@@ -84,7 +85,7 @@ struct State {
 
 impl HttpConnection {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn enter(&self, phase: ConnectionPhase) {
@@ -149,7 +150,7 @@ struct Places {
 impl Places {
     /// A place for a new connection; without one when every connection is being answered.
     fn take(self: &Arc<Self>, closed: impl FnOnce()) -> Option<ConnectionPermit> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         if open.1.len() >= self.limit {
             loop {
                 let waiting = open.1.iter().filter_map(|(id, one)| one.waits_since().map(|since| (since, *id)));
@@ -191,7 +192,7 @@ struct ConnectionPermit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut open = self.places.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.places.open.lock();
         open.1.remove(&self.id);
     }
 }

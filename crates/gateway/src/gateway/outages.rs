@@ -1,9 +1,9 @@
 //! What the log says of something that fails again and again: a line at once, then one a minute that says how long and how often, and one when it works.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// At most one line in this time.
@@ -50,7 +50,7 @@ impl Outages {
 
     /// `subject` failed. `None` means that nothing is to be said of it now.
     pub(super) fn failed(&self, subject: Subject, now: Instant) -> Option<Lasting> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let since = |at: Instant| now.saturating_duration_since(at);
         let known = all.remove(&subject).filter(|failing| since(failing.last) < FORGOTTEN);
         let is_new = known.is_none();
@@ -73,7 +73,7 @@ impl Outages {
 
     /// `subject` works; `None` means that it did not fail before.
     pub(super) fn ended(&self, subject: Subject, now: Instant) -> Option<Lasting> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.remove(&subject).map(|failing| Lasting::of(&failing, now))
     }
 }

@@ -2,10 +2,10 @@
 //! only.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::Millis;
+use parking_lot::Mutex;
 
 /// So many lines a minute for one reason.
 const LINES: u64 = 10;
@@ -29,7 +29,7 @@ impl Refusals {
 
     /// The same for what comes of one channel: it does not drown another's.
     pub(super) fn count_of(&self, channel: &'static str, reason: &'static str, now: Millis) -> Option<u64> {
-        let mut reasons = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reasons = self.0.lock();
         let told = reasons
             .entry((channel, reason))
             .or_insert(MinuteOfLines { since: now, requests: 0 });

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
 
 use countersign_agent::domain::ChannelKind;
 use metrics::gauge;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::info;
@@ -28,7 +28,7 @@ pub(super) struct SocketStandings(Mutex<BTreeMap<&'static str, SocketHealth>>);
 
 impl SocketStandings {
     fn change(&self, kind: ChannelKind, change: impl FnOnce(&mut SocketHealth)) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let standing = all.entry(kind.as_str()).or_default();
         change(standing);
         gauge!("countersign_socket_connections", "channel" => kind.as_str()).set(f64::from(standing.open));
@@ -71,7 +71,7 @@ impl SocketStandings {
 
     /// `ok`, `degraded` or `failed`, with what there is to say.
     pub(super) fn report(&self, kind: ChannelKind) -> (&'static str, String) {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         let standing = all.get(kind.as_str()).cloned().unwrap_or_default();
         match standing {
             SocketHealth { open: 1, .. } => ("ok", String::from("1 connection")),

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{ChannelKind, Clock, Failpoint, Ids};
 use countersign_agent::template::Templates;
 use metrics::counter;
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -228,13 +229,13 @@ impl Gateway {
     }
 
     fn note_refused(&self, kind: ChannelKind, change: impl FnOnce(&mut PlatformRefusals)) {
-        let mut refused = self.0.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.0.refused.lock();
         change(refused.entry(kind.as_str()).or_default());
     }
 
     /// What the platform refuses us: to tell who the bot is (`None` means it told, or was not asked yet), and delivery after delivery.
     pub(super) fn refused(&self, kind: ChannelKind) -> PlatformRefusals {
-        let refused = self.0.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = self.0.refused.lock();
         refused.get(kind.as_str()).cloned().unwrap_or_default()
     }
 

@@ -1,9 +1,10 @@
 //! The leases of the lanes that this process works on, prolonged together: one statement, however many there are.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -88,7 +89,7 @@ impl Leases {
     }
 
     fn held(&self) -> MutexGuard<'_, LeasedLanes> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Those that it is time for. One whose time is over is let go: its work is being dropped.

@@ -10,7 +10,7 @@ mod successor;
 
 pub(super) use signal_watch::SignalWatch;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{
@@ -21,6 +21,7 @@ use countersign_agent::engine::{Engine, Journal, JournalError, OutsideInput, Sen
 use countersign_agent::model::BoxFuture;
 use countersign_agent::reducer::{self, Effect, Input, TurnState};
 use metrics::counter;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::time::Instant;
 use tracing::info;
@@ -72,7 +73,7 @@ impl LedgerJournal {
     }
 
     fn row(&self) -> MutexGuard<'_, TurnRow> {
-        self.row.lock().unwrap_or_else(PoisonError::into_inner)
+        self.row.lock()
     }
 
     /// Settles a lapsed gate. The stored decision counts, even if somebody was faster.

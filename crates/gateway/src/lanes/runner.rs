@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Failpoint, Ids, Millis, Policy, ServerHealth, ToolSpec};
@@ -15,6 +15,7 @@ use countersign_agent::reducer::{self, Beginning, Env, Input, Turn};
 use countersign_agent::template::Templates;
 use countersign_agent::tools::Toolbox;
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, error, info_span, warn};

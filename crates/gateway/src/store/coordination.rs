@@ -7,10 +7,11 @@ mod review;
 mod wakes;
 mod wire;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{GateId, LaneId};
+use parking_lot::Mutex;
 use redis::Value;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{mpsc, oneshot};
@@ -144,7 +145,7 @@ impl Redis {
 
     /// How it stands.
     pub(super) fn standing(&self) -> CoordinationHealth {
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let trouble = self.trouble.lock();
         CoordinationHealth {
             degraded: trouble.is_some(),
             message: trouble.as_ref().map_or_else(
@@ -172,7 +173,7 @@ impl Redis {
     }
 
     fn note(&self, trouble: Option<RedisTrouble>) {
-        let mut noted = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = self.trouble.lock();
         // Once a change, not once a second.
         match &trouble {
             Some(trouble) if *noted != Some(trouble.clone()) => {

@@ -2,10 +2,11 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::StoreError;
@@ -30,7 +31,7 @@ impl Hold {
 
     /// The ledger has granted `span` anew, asked at `asked`.
     pub fn prolong(&self, asked: Instant, span: Duration) {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = end(asked, span);
+        *self.end.lock() = end(asked, span);
     }
 
     /// Its time is over; whatever was under it is being dropped.
@@ -41,7 +42,7 @@ impl Hold {
 
     /// What is left of it.
     fn left(&self) -> Duration {
-        let end = *self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = *self.end.lock();
         end.saturating_duration_since(Instant::now())
     }
 

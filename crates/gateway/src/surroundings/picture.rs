@@ -7,7 +7,7 @@ mod cost;
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Cursor, Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -16,6 +16,7 @@ use countersign_agent::domain::Picture;
 use image::codecs::jpeg::JpegEncoder;
 use image::imageops::FilterType;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::warn;
 
@@ -91,7 +92,7 @@ impl Pictures {
     }
 
     fn place_of(&self, chat: &str) -> Arc<Semaphore> {
-        let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chats = self.chats.lock();
         if let Some(place) = chats.get(chat).and_then(Weak::upgrade) {
             return place;
         }

@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
@@ -120,7 +121,7 @@ impl Child {
     /// What it wrote last for people, without our secrets, as the end of a sentence.
     pub(super) async fn last_words(&self) -> String {
         let _ = timeout(LAST_WORDS, self.log.whole.cancelled()).await;
-        let last = self.log.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.log.last.lock();
         match last.is_empty() {
             true => String::new(),
             false => format!(
@@ -164,7 +165,7 @@ impl Log {
         if text.is_empty() {
             return;
         }
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         last.push_back(text.chars().take(MAX_LAST_LINE).collect());
         if last.len() > LAST_LINES {
             last.pop_front();
@@ -228,7 +229,7 @@ mod tests {
         ] {
             log.line(line.as_bytes());
         }
-        let last = log.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = log.last.lock();
         assert_eq!(*last, ["login *** failed, ***", "***", "token ***"]);
     }
 }

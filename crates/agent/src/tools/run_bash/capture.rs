@@ -1,7 +1,8 @@
 //! One of a command's outputs: read to its end, its head kept.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -33,7 +34,7 @@ impl Capture {
             let Some(mut output) = output else { return };
             let mut piece = vec![0; 64 << 10];
             while let Ok(length @ 1..) = output.read(&mut piece).await {
-                let mut read = into.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut read = into.lock();
                 let room = KEPT_BYTES.saturating_sub(read.head.len()).min(length);
                 read.head.extend_from_slice(&piece[..room]);
                 read.bytes += length as u64;
@@ -58,7 +59,7 @@ impl Capture {
 
     /// How many bytes there were.
     pub(super) fn bytes(&self) -> u64 {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner).bytes
+        self.read.lock().bytes
     }
 
     /// Is the head less than the whole?
@@ -68,7 +69,7 @@ impl Capture {
 
     /// The head as text. Bytes that are none, and control characters that a reader cannot see, become U+FFFD.
     pub(super) fn text(&self) -> String {
-        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = self.read.lock();
         let mut head = read.head.as_slice();
         if let (true, Err(error)) = (read.bytes > KEPT_BYTES as u64, std::str::from_utf8(head))
             && error.error_len().is_none()

@@ -1,10 +1,11 @@
 //! One connection against a peer that misbehaves. The time is paused: a wait of half a minute takes none.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Millis};
 use futures_util::{SinkExt as _, StreamExt as _};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::DuplexStream;
 use tokio::sync::{Semaphore, oneshot};
@@ -89,7 +90,7 @@ async fn pair() -> Pair {
                 let Ok(SocketReceived::Slack(SlackReceived::Challenge(text))) = received else {
                     return SocketAnswer::NotTaken;
                 };
-                book.lock().unwrap().push(text.clone());
+                book.lock().push(text.clone());
                 assert_ne!(text, "a bug");
                 commits.acquire().await.unwrap().forget();
                 if text == "refused" {
@@ -143,7 +144,7 @@ async fn an_acknowledgement_follows_the_commit() {
     for text in ["1", "2", "3"] {
         assert_eq!(pair.hears().await.as_deref(), Some(text));
     }
-    assert_eq!(*pair.handled.lock().unwrap(), ["1", "2", "3"]);
+    assert_eq!(*pair.handled.lock(), ["1", "2", "3"]);
 }
 
 /// What could not be stored is not acknowledged; neither is what a bug of ours ended. The connection goes on.
@@ -155,7 +156,7 @@ async fn what_is_not_stored_is_not_acknowledged() {
         pair.say(text).await;
     }
     assert_eq!(pair.hears().await.as_deref(), Some("good"));
-    assert_eq!(pair.handled.lock().unwrap().len(), 3);
+    assert_eq!(pair.handled.lock().len(), 3);
 }
 
 /// reach §1.5: hundreds of events at once leave pings answered; more wait with the peer, and none is lost.
@@ -179,14 +180,14 @@ async fn a_burst_keeps_pings_answered() {
         pair.say(&number.to_string()).await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(pair.handled.lock().unwrap().len(), 256, "no more than these wait for the ledger");
+    assert_eq!(pair.handled.lock().len(), 256, "no more than these wait for the ledger");
     pair.ledger.add_permits(300);
     let mut answered = Vec::new();
     while answered.len() < 300 {
         answered.push(pair.hears().await.unwrap());
     }
     let all: Vec<String> = (0..300).map(|number| number.to_string()).collect();
-    assert_eq!(*pair.handled.lock().unwrap(), all, "handed over in their order");
+    assert_eq!(*pair.handled.lock(), all, "handed over in their order");
     // They are acknowledged as they are stored.
     answered.sort_by_key(|number| number.parse::<u32>().unwrap());
     assert_eq!(answered, all);

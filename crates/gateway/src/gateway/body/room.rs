@@ -2,9 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use memmap2::MmapMut;
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::error::ApiError;
@@ -111,7 +112,7 @@ pub(super) struct Share {
 
 impl BodyRoom {
     fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// A body of at most `most` bytes begins to arrive, with `beside` bytes of headers.

@@ -1,9 +1,9 @@
 //! Since when each part of `/readyz` is as it is.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use countersign_agent::domain::Millis;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// Since when each part is as it is: the first look that saw it so.
@@ -12,7 +12,7 @@ pub(in crate::gateway) struct StatusSince(Mutex<BTreeMap<String, (&'static str, 
 
 impl StatusSince {
     pub(super) fn part(&self, name: &str, status: &'static str, message: Option<String>, now: Millis) -> Value {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let seen = known.entry(name.to_owned()).or_insert((status, now));
         if seen.0 != status {
             *seen = (status, now);

@@ -1,12 +1,13 @@
 //! Wake-ups between processes: the kinds of work that a commit made ready, published to all. A message may be lost: workers look every
 //! second anyway.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::Ids;
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use redis::aio::PubSub;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -99,7 +100,7 @@ impl Wakes {
     /// Publishes an empty wake-up: a process that hears none knows that it is cut off. Tells also when we may not publish or not subscribe.
     pub(super) async fn beat(&self) -> Result<(), RedisTrouble> {
         let told = self.tell(0).await;
-        let may_hear = self.may_hear.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let may_hear = self.may_hear.lock().clone();
         // One missing right bars both as a rule, and is told once: what we cannot hear counts.
         may_hear.map_or(Ok(()), |may_hear| may_hear.and(told))
     }
@@ -145,7 +146,7 @@ impl Wakes {
             // Only a missing right: whether there is a connection is asked elsewhere.
             let barred = heard.as_ref().err().filter(|trouble| matches!(trouble, RedisTrouble::Barred(_)));
             pause = if barred.is_some() { (pause * 2).min(AGAIN_AT_MOST) } else { AGAIN };
-            *self.may_hear.lock().unwrap_or_else(PoisonError::into_inner) = Some(barred.cloned().map_or(Ok(()), Err));
+            *self.may_hear.lock() = Some(barred.cloned().map_or(Ok(()), Err));
             match heard {
                 Ok(mut subscription) => {
                     if may_have_missed {

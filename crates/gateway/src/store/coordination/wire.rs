@@ -1,9 +1,10 @@
 //! The connection to Redis. One background task makes it; a command that finds none fails at once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::counter;
+use parking_lot::Mutex;
 use redis::aio::{MultiplexedConnection, PubSub};
 use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
@@ -102,7 +103,7 @@ impl RedisWire {
         let made = tokio::time::timeout(CONNECT, self.made()).await.unwrap_or(Err(RedisTrouble::Slow));
         match made {
             Ok(socket) => {
-                let mut place = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut place = self.socket.lock();
                 *place = (place.0 + 1, Some(socket));
                 Ok(())
             }
@@ -244,11 +245,11 @@ impl RedisWire {
     }
 
     fn current(&self) -> (u64, Option<RedisConnection>) {
-        self.socket.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.socket.lock().clone()
     }
 
     fn drop_socket(&self, number: u64) {
-        let mut place = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut place = self.socket.lock();
         if place.0 == number && place.1.take().is_some() {
             self.cut.notify_one();
         }

@@ -1,10 +1,10 @@
 //! Rows that do not read back. One of them must not stop the work on all others: who claims rows passes it over, and `/readyz` names it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use countersign_agent::domain::Millis;
+use parking_lot::{Mutex, MutexGuard};
 use tracing::error;
 
 /// Rows that are named.
@@ -82,7 +82,7 @@ impl Damage {
     }
 
     fn lock(&self) -> MutexGuard<'_, Rows> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The handle of an open ledger: its transactions, readers and wake-ups, and the end of it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Conversation, Inbound};
@@ -193,7 +193,7 @@ impl Ledger {
             tasks.finish().await;
         }
         self.inner.pools.close().await;
-        let lock = self.inner.file_lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let lock = self.inner.file_lock.lock().take();
         if let Some(lock) = lock {
             lock.give_back();
         }

@@ -1,8 +1,7 @@
 //! What the handles, connections and tasks of one open ledger share.
 
-use std::sync::Mutex;
-
 use countersign_agent::domain::Clock;
+use parking_lot::Mutex;
 use sqlx::{AnyPool, PgPool};
 
 use super::damage::Damage;

@@ -1,8 +1,9 @@
 //! Opening the database: which kind the address names, its connections, and the end of them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use countersign_agent::domain::Clock;
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::accept::Acceptor;

@@ -1,8 +1,9 @@
 //! The order of writers. On SQLite webhook batches go before journal transactions; on PostgreSQL transactions of one chat follow one another.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Mutex as Lock, OwnedMutexGuard};
 
 /// The queue for SQLite's one write connection: two fair locks in a row. A journal transaction holds both, a webhook batch only the
@@ -86,7 +87,7 @@ impl Drop for ChatLock {
 }
 
 fn locked(locks: &Locks) -> MutexGuard<'_, HashMap<i64, Arc<Lock<()>>>> {
-    locks.lock().unwrap_or_else(PoisonError::into_inner)
+    locks.lock()
 }
 
 #[cfg(test)]
@@ -106,7 +107,7 @@ mod tests {
             let (gate, order) = (Arc::clone(&gate), Arc::clone(&order));
             tasks.push(tokio::spawn(async move {
                 let _pass = gate.pass_for_journal().await;
-                order.lock().unwrap().push(format!("journal {number}"));
+                order.lock().push(format!("journal {number}"));
             }));
             tokio::task::yield_now().await;
         }
@@ -114,7 +115,7 @@ mod tests {
             let (gate, order) = (Arc::clone(&gate), Arc::clone(&order));
             tokio::spawn(async move {
                 let _pass = gate.pass_for_batch().await;
-                order.lock().unwrap().push("batch".to_owned());
+                order.lock().push("batch".to_owned());
             })
         };
         tokio::task::yield_now().await;
@@ -123,7 +124,7 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        assert_eq!(*order.lock().unwrap(), ["batch", "journal 0", "journal 1", "journal 2"]);
+        assert_eq!(*order.lock(), ["batch", "journal 0", "journal 1", "journal 2"]);
     }
 
     /// design: one at a time in a chat; other chats do not wait; a transaction that gives up waiting leaves nothing behind.

@@ -204,7 +204,7 @@ async fn a_chat_has_one_image_opened_at_a_time() {
     let next = waits.remove(0).await.unwrap();
     assert!(futures_util::poll!(&mut waits[0]).is_pending());
     drop((next, waits));
-    assert_eq!(pictures.chats.lock().unwrap().len(), 2, "forgotten when the next one comes");
+    assert_eq!(pictures.chats.lock().len(), 2, "forgotten when the next one comes");
     pictures.place_of("c");
-    assert_eq!(pictures.chats.lock().unwrap().len(), 1);
+    assert_eq!(pictures.chats.lock().len(), 1);
 }

@@ -10,11 +10,11 @@ mod machine;
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use machine::{Fault, Machine, Move, State};
+use parking_lot::Mutex;
 
 use super::*;
 
@@ -104,7 +104,7 @@ fn machines() -> Vec<Machine> {
 #[test]
 fn no_gate_is_stuck_or_double() {
     let machines = Mutex::new(machines());
-    let next = || machines.lock().unwrap().pop();
+    let next = || machines.lock().pop();
     let states = AtomicUsize::new(0);
     let work = || {
         while let Some(machine) = next() {
