@@ -304,15 +304,14 @@ async fn an_objection_in_any_hook_ends_the_turn() {
                 "{objects}"
             );
             assert_eq!(answer.incident.map(|incident| incident.len()), Some(8));
-            let mut session = store.ledger.read().await.unwrap();
-            let log = session.messages(&turn.id).await.unwrap();
+            let mut read = store.ledger.read().await.unwrap();
+            let log = read.messages(&turn.id).await.unwrap();
             assert!(
                 !log.iter().any(|message| message.content.contains("All is done.")),
                 "the step was not taken"
             );
             assert!(
-                session
-                    .actions_of_turn(&turn.id)
+                read.actions_of_turn(&turn.id)
                     .await
                     .unwrap()
                     .iter()

@@ -206,18 +206,18 @@ pub(crate) async fn lane_task(store: &Store, inbound: &Inbound) -> i64 {
 }
 
 /// All rows that wait for triage, oldest first.
-pub(crate) async fn all_untriaged(session: &mut Read) -> Vec<InboxRow> {
-    let rows = session.untriaged(0, 10_000).await.unwrap();
+pub(crate) async fn all_untriaged(read: &mut Read) -> Vec<InboxRow> {
+    let rows = read.untriaged(0, 10_000).await.unwrap();
     rows.into_iter().map(Result::unwrap).collect()
 }
 
-pub(crate) async fn untriaged(session: &mut Read, id: i64) -> InboxRow {
-    all_untriaged(session).await.into_iter().find(|row| row.id == id).unwrap()
+pub(crate) async fn untriaged(read: &mut Read, id: i64) -> InboxRow {
+    all_untriaged(read).await.into_iter().find(|row| row.id == id).unwrap()
 }
 
 /// The task that a worker of the lane takes next.
-pub(crate) async fn next_task(session: &mut Read, lease: &Lease) -> Option<InboxRow> {
-    session.next_task(lease).await.unwrap().map(Result::unwrap)
+pub(crate) async fn next_task(read: &mut Read, lease: &Lease) -> Option<InboxRow> {
+    read.next_task(lease).await.unwrap().map(Result::unwrap)
 }
 
 pub(crate) async fn claim(store: &Store) -> Option<Lease> {

@@ -68,18 +68,18 @@ struct Reader {
 
 impl Reader {
     async fn from_now(store: &Store, chat: Option<&str>) -> Self {
-        let mut session = store.ledger.read().await.unwrap();
-        let tail = Tail::from_now(&mut session, chat.map(str::to_owned)).await.unwrap();
+        let mut read = store.ledger.read().await.unwrap();
+        let tail = Tail::from_now(&mut read, chat.map(str::to_owned)).await.unwrap();
         Self { tail, told: Vec::new() }
     }
 
     /// Looks until there is nothing more.
     async fn look(&mut self, store: &Store) {
         loop {
-            let mut session: Read = store.ledger.read().await.unwrap();
-            let (spans, more) = self.tail.next_spans(&mut session).await.unwrap();
+            let mut read: Read = store.ledger.read().await.unwrap();
+            let (spans, more) = self.tail.next_spans(&mut read).await.unwrap();
             for span in spans {
-                let events = session
+                let events = read
                     .events(&span.turn_id, span.first - 1, span.last + 1 - span.first)
                     .await
                     .unwrap();
@@ -167,10 +167,10 @@ async fn a_clock_that_is_set_back_hides_nothing() {
         }
         reader.look(&store).await;
         assert_eq!(reader.told.len(), 2, "{:?}", reader.told);
-        let mut session = store.ledger.read().await.unwrap();
-        let own = session.events(&turns[0].row.id, 0, 10).await.unwrap();
+        let mut read = store.ledger.read().await.unwrap();
+        let own = read.events(&turns[0].row.id, 0, 10).await.unwrap();
         assert!(own.is_sorted_by_key(|event| event.at), "{own:?}");
-        let newest = session.events(&turns[1].row.id, 0, 10).await.unwrap()[0].at;
+        let newest = read.events(&turns[1].row.id, 0, 10).await.unwrap()[0].at;
         assert_eq!(newest.0, store.clock.now().0 - 30_000);
     }
 }
@@ -227,10 +227,10 @@ async fn play(store: &Store, moves: &[Move], names: bool) -> (Reader, Vec<Going>
                     let seq = last.get(turn).copied().unwrap_or(0).max(*seq);
                     last.insert(turn.clone(), seq);
                 }
-                let mut session = store.ledger.read().await.unwrap();
+                let mut read = store.ledger.read().await.unwrap();
                 let mut places: Vec<EventPlace> = Vec::new();
                 for (turn, seq) in last {
-                    places.push(session.event_place(&event_id(&turn, seq)).await.unwrap().unwrap());
+                    places.push(read.event_place(&event_id(&turn, seq)).await.unwrap().unwrap());
                 }
                 if !places.is_empty() {
                     reader.tail = Tail::after(None, &places);
@@ -291,12 +291,12 @@ async fn an_id_that_is_no_event_has_no_place() {
     for store in stores().await {
         let mut turns = going(&store, 1).await;
         turns[0].tell(&store, 1).await;
-        let mut session = store.ledger.read().await.unwrap();
-        assert_eq!(session.event_place("ev_t0_1").await.unwrap().unwrap().turn_id, turns[0].row.id);
+        let mut read = store.ledger.read().await.unwrap();
+        assert_eq!(read.event_place("ev_t0_1").await.unwrap().unwrap().turn_id, turns[0].row.id);
         for wrong in [
             "", "ev_", "ev_t0", "ev_t0_2", "ev_t0_01", "ev_t0_+1", "ev_t9_1", "turn_t0", "ev_t0_1 ",
         ] {
-            assert_eq!(session.event_place(wrong).await.unwrap(), None, "{wrong:?}");
+            assert_eq!(read.event_place(wrong).await.unwrap(), None, "{wrong:?}");
         }
     }
 }

@@ -102,11 +102,11 @@ pub async fn sent(life: &mut Life<'_>, actor: ActorId, called: &Called) -> Resul
     };
     let ledger = life.lab.ledger.clone();
     let (turn, rows) = unpaced(async {
-        let mut session = ledger.read().await.map_err(|error| error.to_string())?;
-        let turn = session.turn_of_lane(&lane).await.map_err(|error| error.to_string())?;
+        let mut read = ledger.read().await.map_err(|error| error.to_string())?;
+        let turn = read.turn_of_lane(&lane).await.map_err(|error| error.to_string())?;
         let turn = turn.ok_or("a call ran, and its lane has no turn")?;
-        let rows = session.actions_of_turn(&turn).await.map_err(|error| error.to_string())?;
-        let state = session.turn(&turn).await.map_err(|error| error.to_string())?;
+        let rows = read.actions_of_turn(&turn).await.map_err(|error| error.to_string())?;
+        let state = read.turn(&turn).await.map_err(|error| error.to_string())?;
         Ok::<_, String>((state.ok_or("a lane names a turn that is not there")?, rows))
     })
     .await?;

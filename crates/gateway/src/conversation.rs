@@ -106,8 +106,8 @@ impl Conversations {
     }
 
     /// The rights of this moment, for `user`: those of people who are away among them, whose deputy the user is.
-    async fn rights_of(&self, session: &mut Read, place: &Conversation, user: &str) -> Result<Rights, StoreError> {
-        let mut away = session.deputises_for(place, user, self.clock.now()).await?;
+    async fn rights_of(&self, read: &mut Read, place: &Conversation, user: &str) -> Result<Rights, StoreError> {
+        let mut away = read.deputises_for(place, user, self.clock.now()).await?;
         let rights = self.rights(place);
         away.retain(|absence| rights.inside(&absence.teams, &place.tenant));
         Ok(rights.with_absences(away))

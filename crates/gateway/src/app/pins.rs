@@ -23,8 +23,8 @@ impl Pins for LedgerPins {
 impl LedgerPins {
     async fn compared(&self, server: &str, found: &Definitions, listed: bool) -> Result<BTreeSet<String>, StoreError> {
         let (confirmed, noted) = {
-            let mut session = self.0.read().await?;
-            (session.confirmed_tools(server).await?, session.waiting_tools(server).await?)
+            let mut read = self.0.read().await?;
+            (read.confirmed_tools(server).await?, read.waiting_tools(server).await?)
         };
         let confirmed = match confirmed {
             Some(confirmed) => confirmed,

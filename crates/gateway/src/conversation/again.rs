@@ -28,7 +28,7 @@ pub(super) fn has_button(record: &GateRecord) -> bool {
 
 /// Asks for the plan of `record`, an expired review, again; gives what to tell the one who did. The requester stays the owner of the new turn,
 /// whoever asks. `reviews`: plans are reviewed in this channel.
-pub(super) async fn ask_again(session: &mut Tx, record: &GateRecord, actor: &Actor, reviews: bool) -> Result<Notice, StoreError> {
+pub(super) async fn ask_again(tx: &mut Tx, record: &GateRecord, actor: &Actor, reviews: bool) -> Result<Notice, StoreError> {
     let gate = &record.gate;
     if let Some(first) = &record.asked_again {
         return Ok(asked_before(first));
@@ -40,25 +40,25 @@ pub(super) async fn ask_again(session: &mut Tx, record: &GateRecord, actor: &Act
     if !reviews {
         return Ok(Notice::NoReviews {});
     }
-    let turn = session.turn(&gate.turn_id).await?;
+    let turn = tx.turn(&gate.turn_id).await?;
     let plan = turn.as_ref().and_then(plan_of);
     // A plan of an earlier version may have another digest by now: nobody would be asked for the same.
     if plan.is_none_or(|plan| plan.digest() != gate.digest) {
         return Ok(Notice::UnknownReview {});
     }
-    let waiting = session.count_waiting(&gate.conversation, &gate.requester).await?;
+    let waiting = tx.count_waiting(&gate.conversation, &gate.requester).await?;
     if waiting >= i64::from(QUEUE_LIMIT) {
         return Ok(Notice::QueueFull { limit: QUEUE_LIMIT });
     }
-    let before = tasks_before(session, record).await?;
+    let before = tasks_before(tx, record).await?;
     let asked = AskedAgain {
         by: actor.user.clone().unwrap_or_default(),
         through_api: actor.by_token,
         at: actor.now,
         event_id: actor.event_id.clone(),
     };
-    if !session.mark_asked_again(&gate.id, &asked).await? {
-        let first = session.gate(&gate.id).await?.and_then(|record| record.asked_again);
+    if !tx.mark_asked_again(&gate.id, &asked).await? {
+        let first = tx.gate(&gate.id).await?.and_then(|record| record.asked_again);
         return Ok(first.as_ref().map_or(Notice::UnknownReview {}, asked_before));
     }
     let request = Inbound {
@@ -73,19 +73,19 @@ pub(super) async fn ask_again(session: &mut Tx, record: &GateRecord, actor: &Act
             message_id: gate.request_message.clone(),
         },
     };
-    session.insert_task(&request, &gate.lane_id).await?;
+    tx.insert_task(&request, &gate.lane_id).await?;
     if let Some(decision) = &record.decision {
         let card = paint::decided(&gate.card, decision, Some(&asked), &[]);
-        session.repaint_card(gate, "asked again", card).await?;
+        tx.repaint_card(gate, "asked again", card).await?;
     }
-    session.audit_act("asked_again", gate, None, actor, json!({ "digest": gate.digest }));
+    tx.audit_act("asked_again", gate, None, actor, json!({ "digest": gate.digest }));
     Ok(Notice::AskingAgain { before })
 }
 
 /// How many tasks of the lane come before one that is added now. The turn of `record` is over, or ends as soon as it is looked at.
-async fn tasks_before(session: &mut Tx, record: &GateRecord) -> Result<u32, StoreError> {
+async fn tasks_before(tx: &mut Tx, record: &GateRecord) -> Result<u32, StoreError> {
     let lane = &record.gate.lane_id;
-    let queued = session.queued(lane).await?.len();
-    let running = session.turn_of_lane(lane).await?.is_some_and(|turn| turn != record.gate.turn_id);
+    let queued = tx.queued(lane).await?.len();
+    let running = tx.turn_of_lane(lane).await?.is_some_and(|turn| turn != record.gate.turn_id);
     Ok(u32::try_from(queued).unwrap_or(u32::MAX).saturating_add(u32::from(running)))
 }

@@ -64,17 +64,13 @@ pub struct Answered {
 }
 
 /// Takes an answer: it becomes a vote or a decision, or is refused. The caller commits. Gives `None` when there is no such gate here.
-pub(super) async fn answer(
-    conversations: &Conversations,
-    session: &mut Tx,
-    given: &GateAnswer<'_>,
-) -> Result<Option<Answered>, StoreError> {
-    let Some((record, row)) = find(session, given).await? else {
+pub(super) async fn answer(conversations: &Conversations, tx: &mut Tx, given: &GateAnswer<'_>) -> Result<Option<Answered>, StoreError> {
+    let Some((record, row)) = find(tx, given).await? else {
         return Ok(None);
     };
     let user = given.by.user.as_deref().unwrap_or_default();
-    let rights = conversations.rights_of(session, &record.gate.conversation, user).await?;
-    let outcome = outcome(conversations, session, given, &record, row.as_ref(), &rights).await?;
+    let rights = conversations.rights_of(tx, &record.gate.conversation, user).await?;
+    let outcome = outcome(conversations, tx, given, &record, row.as_ref(), &rights).await?;
     // Somebody tried who may not. A thumb is no such try: people react for other reasons, too.
     let refused = match &outcome {
         // Nobody is refused before it is known who belongs to the group.
@@ -83,9 +79,9 @@ pub(super) async fn answer(
         _ => false,
     };
     if refused && given.by.via != Via::Reaction {
-        session.audit_act("refused", &record.gate, row.as_ref().map(|row| &row.id), given.by, json!({}));
+        tx.audit_act("refused", &record.gate, row.as_ref().map(|row| &row.id), given.by, json!({}));
     }
-    let notice = notice(session, &outcome, &record, row.as_ref(), &rights).await?;
+    let notice = notice(tx, &outcome, &record, row.as_ref(), &rights).await?;
     Ok(Some(Answered {
         outcome,
         notice,
@@ -97,7 +93,7 @@ pub(super) async fn answer(
 
 async fn outcome(
     conversations: &Conversations,
-    session: &mut Tx,
+    tx: &mut Tx,
     given: &GateAnswer<'_>,
     record: &GateRecord,
     row: Option<&Action>,
@@ -105,7 +101,7 @@ async fn outcome(
 ) -> Result<GateOutcome, StoreError> {
     let (gate, by) = (&record.gate, given.by);
     if let (Some(row), AnswerTo::Call(_, named)) = (row, given.to)
-        && !is_meant(session, record, row, named).await?
+        && !is_meant(tx, record, row, named).await?
     {
         return Ok(GateOutcome::Outdated);
     }
@@ -131,7 +127,7 @@ async fn outcome(
             _ => (),
         }
         let reviews = conversations.reviews_plans(&gate.conversation);
-        return Ok(GateOutcome::AskedAgain(ask_again(session, record, by, reviews).await?));
+        return Ok(GateOutcome::AskedAgain(ask_again(tx, record, by, reviews).await?));
     }
     let waits = row.is_none_or(|row| row.status.waits());
     let Some(act) = given.verb.at(gate.kind).filter(|_| waits) else {
@@ -148,7 +144,7 @@ async fn outcome(
         (Verb::ApproveAlways(_), Some(_)) if by.by_token || given.edit.is_some() => {
             return Ok(GateOutcome::Told(Notice::OnceOnly {}));
         }
-        (Verb::ApproveAlways(_), Some(row)) => match conversations.standing_grant(session, record, row, by, rights).await? {
+        (Verb::ApproveAlways(_), Some(row)) => match conversations.standing_grant(tx, record, row, by, rights).await? {
             Ok(grant) => grant,
             Err(why) => return Ok(GateOutcome::Told(why)),
         },
@@ -160,7 +156,7 @@ async fn outcome(
         standing: standing.as_ref(),
         edit: given.edit,
     };
-    settle(session, record, row, settling, by, rights).await
+    settle(tx, record, row, settling, by, rights).await
 }
 
 impl GateAnswer<'_> {
@@ -177,28 +173,28 @@ impl GateAnswer<'_> {
 }
 
 /// The gate that takes the answer, with the call that is meant. When its time is over, it is closed.
-async fn find(session: &mut Tx, given: &GateAnswer<'_>) -> Result<Option<(GateRecord, Option<Action>)>, StoreError> {
+async fn find(tx: &mut Tx, given: &GateAnswer<'_>) -> Result<Option<(GateRecord, Option<Action>)>, StoreError> {
     let mut row = None;
     let id = match given.to {
         AnswerTo::Gate(id) => Some(id.clone()),
         AnswerTo::Call(id, _) => {
-            row = session.action(id).await?.map(|found| found.action);
+            row = tx.action(id).await?.map(|found| found.action);
             row.as_ref().and_then(|row| row.gate_id.clone())
         }
     };
     let Some(id) = id else { return Ok(None) };
     let here = |record: &GateRecord| given.place.is_none_or(|place| place.may_be(&record.gate.conversation));
-    let Some(mut record) = session.gate(&id).await?.filter(here) else {
+    let Some(mut record) = tx.gate(&id).await?.filter(here) else {
         return Ok(None);
     };
     if !given.repeats(&record, row.as_ref()) {
-        record = latest_review(session, record).await?;
+        record = latest_review(tx, record).await?;
     }
     if record.decision.is_none() && given.by.now >= record.gate.expires_at {
-        record = session.lapse_gate(&record.gate, given.by.now).await?;
+        record = tx.lapse_gate(&record.gate, given.by.now).await?;
         // Its rows were closed with it.
         if let Some(row) = &mut row
-            && let Some(now) = session.action(&row.id).await?
+            && let Some(now) = tx.action(&row.id).await?
         {
             *row = now.action;
         }
@@ -216,21 +212,21 @@ fn was_revised(record: &GateRecord) -> bool {
 }
 
 /// Somebody's words about the plan settled this review, and the model still works on them.
-pub(super) async fn words_under_way(session: &mut Read, record: &GateRecord) -> Result<bool, StoreError> {
-    if !was_revised(record) || !session.gates_after(&record.gate).await?.is_empty() {
+pub(super) async fn words_under_way(read: &mut Read, record: &GateRecord) -> Result<bool, StoreError> {
+    if !was_revised(record) || !read.gates_after(&record.gate).await?.is_empty() {
         return Ok(false);
     }
-    let turn = session.turn(&record.gate.turn_id).await?;
+    let turn = read.turn(&record.gate.turn_id).await?;
     Ok(turn.is_some_and(|turn| !turn.status.is_final()))
 }
 
 /// The gate that takes what is said at `record` now: itself; or, when words about its plan were a question and the review opened again, the
 /// latest review of the same plan. So a person can approve on the card that they have read.
-async fn latest_review(session: &mut Tx, record: GateRecord) -> Result<GateRecord, StoreError> {
+async fn latest_review(tx: &mut Tx, record: GateRecord) -> Result<GateRecord, StoreError> {
     if !was_revised(&record) {
         return Ok(record);
     }
-    let mut same = session.gates_after(&record.gate).await?;
+    let mut same = tx.gates_after(&record.gate).await?;
     same.retain(|gate| gate.asks_the_same(&record.gate));
     let replaced = |gate: &Gate| same.iter().any(|later| later.replaces.as_ref() == Some(&gate.id));
     let latest = same
@@ -238,7 +234,7 @@ async fn latest_review(session: &mut Tx, record: GateRecord) -> Result<GateRecor
         .find(|gate| gate.replaces.is_some() && !replaced(gate))
         .map(|gate| gate.id.clone());
     match latest {
-        Some(id) => Ok(session.gate(&id).await?.unwrap_or(record)),
+        Some(id) => Ok(tx.gate(&id).await?.unwrap_or(record)),
         None => Ok(record),
     }
 }
@@ -250,7 +246,7 @@ fn decided<'a>(record: &'a GateRecord, row: Option<&'a Action>) -> Option<&'a De
 }
 
 /// Does an answer to the call `row` mean the question that `record` asks?
-async fn is_meant(session: &mut Read, record: &GateRecord, row: &Action, named: QuestionRef<'_>) -> Result<bool, StoreError> {
+async fn is_meant(read: &mut Read, record: &GateRecord, row: &Action, named: QuestionRef<'_>) -> Result<bool, StoreError> {
     let gate = &record.gate;
     let asked_again = row.status == ActionStatus::Unknown || gate.card.asks_anew(&row.id);
     Ok(match named {
@@ -261,7 +257,7 @@ async fn is_meant(session: &mut Read, record: &GateRecord, row: &Action, named: 
         QuestionRef::Nothing => true,
         // A card that we do not know is this gate's own, whose message id is not written down yet.
         QuestionRef::Card(card) => {
-            let known = session.turn_by_message(&gate.conversation, std::slice::from_ref(card)).await?;
+            let known = read.turn_by_message(&gate.conversation, std::slice::from_ref(card)).await?;
             known.is_none_or(|turn| turn.id != gate.turn_id)
         }
     })
@@ -289,7 +285,7 @@ fn is_repeated(by: &Actor, act: &Act, first: &Decision, gate: &Gate) -> bool {
 
 /// What the one who answered is told.
 async fn notice(
-    session: &mut Read,
+    read: &mut Read,
     outcome: &GateOutcome,
     record: &GateRecord,
     row: Option<&Action>,
@@ -304,8 +300,8 @@ async fn notice(
             quorum: *quorum,
         },
         GateOutcome::Already(first) if gate.kind == GateKind::ToolApproval => after(first, gate),
-        GateOutcome::Already(first) if first.kind == DecisionKind::Revise && waits_anew(session, gate).await? => Notice::Superseded {},
-        GateOutcome::Already(_) => too_late(record, words_under_way(session, record).await?),
+        GateOutcome::Already(first) if first.kind == DecisionKind::Revise && waits_anew(read, gate).await? => Notice::Superseded {},
+        GateOutcome::Already(_) => too_late(record, words_under_way(read, record).await?),
         GateOutcome::Outdated => Notice::Superseded {},
         GateOutcome::Refused(refusal) => refused(refusal.clone(), gate, row, rights),
         GateOutcome::AskedAgain(notice) | GateOutcome::Barred(notice) | GateOutcome::Told(notice) => notice.clone(),
@@ -315,7 +311,7 @@ async fn notice(
 }
 
 /// What this gate was about waits again, on a newer card.
-async fn waits_anew(session: &mut Read, gate: &Gate) -> Result<bool, StoreError> {
-    let open = session.open_gate_of_lane(&gate.lane_id).await?;
+async fn waits_anew(read: &mut Read, gate: &Gate) -> Result<bool, StoreError> {
+    let open = read.open_gate_of_lane(&gate.lane_id).await?;
     Ok(open.is_some_and(|open| open.turn_id == gate.turn_id && open.kind == gate.kind))
 }

@@ -78,14 +78,14 @@ impl Conversations {
     /// # Errors
     /// As for [`Conversations::decide_review`].
     pub async fn decide_action(&self, id: &ActionId, gate: Option<&GateId>, asked: ApiDecision) -> Result<Answered, DecideError> {
-        let mut session = self.ledger.read().await?;
-        let action = session.action(id).await?.ok_or(DecideError::NotFound)?.action;
+        let mut read = self.ledger.read().await?;
+        let action = read.action(id).await?.ok_or(DecideError::NotFound)?.action;
         let Some(asking) = action.gate_id else {
             // Granted by an approved plan: nobody was asked.
             return Err(action.decision.as_ref().map_or(DecideError::NotFound, already));
         };
-        let record = session.gate(&asking).await?.ok_or(DecideError::NotFound)?;
-        drop(session);
+        let record = read.gate(&asking).await?.ok_or(DecideError::NotFound)?;
+        drop(read);
         let named = gate.map_or(QuestionRef::Nothing, QuestionRef::Gate);
         self.decide(&record.gate.conversation, AnswerTo::Call(id, named), asked).await
     }
@@ -109,13 +109,13 @@ impl Conversations {
     }
 
     /// The card of this open gate as it stands: the approvals that count now, its `rows`, and who is away.
-    pub async fn open_card(&self, session: &mut Read, record: &GateRecord, rows: &[Action]) -> Result<Outbound, StoreError> {
-        paint::open(session, record, rows, &self.rights(&record.gate.conversation), self.clock.now()).await
+    pub async fn open_card(&self, read: &mut Read, record: &GateRecord, rows: &[Action]) -> Result<Outbound, StoreError> {
+        paint::open(read, record, rows, &self.rights(&record.gate.conversation), self.clock.now()).await
     }
 
     /// The notice that names who may decide this open gate. `None` if `user` may, or if a group's members are unknown.
-    pub async fn bystander(&self, session: &mut Read, gate: &Gate, user: &str) -> Result<Option<Notice>, StoreError> {
-        let rights = self.rights_of(session, &gate.conversation, user).await?;
+    pub async fn bystander(&self, read: &mut Read, gate: &Gate, user: &str) -> Result<Option<Notice>, StoreError> {
+        let rights = self.rights_of(read, &gate.conversation, user).await?;
         // Everybody who may approve may also cancel: who may not cancel may do nothing here.
         let may = rights.may(user, &Act::Cancel, gate);
         Ok(matches!(may, Right::No).then(|| rights.not_entitled(gate, None)))

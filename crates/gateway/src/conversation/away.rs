@@ -123,7 +123,7 @@ pub(super) fn hears(request: &AwayRequest, rights: &Rights, tenant: &str) -> Rig
 }
 
 /// The sender is away from now on, as they asked.
-pub(super) async fn leave(session: &mut Tx, row: &InboxRow, request: AwayRequest, now: Millis) -> Result<(), StoreError> {
+pub(super) async fn leave(tx: &mut Tx, row: &InboxRow, request: AwayRequest, now: Millis) -> Result<(), StoreError> {
     let AwayRequest { deputy, until, .. } = request;
     let absence = Absence {
         person: row.inbound.sender.clone(),
@@ -133,27 +133,27 @@ pub(super) async fn leave(session: &mut Tx, row: &InboxRow, request: AwayRequest
         teams: row.inbound.sender_teams.clone(),
     };
     let place = &row.inbound.conversation;
-    session.set_absence(place, &absence).await?;
-    audit(session, row, "away", &absence);
-    say::tell_seldom(session, row, standing(absence, true), now).await
+    tx.set_absence(place, &absence).await?;
+    audit(tx, row, "away", &absence);
+    say::tell_seldom(tx, row, standing(absence, true), now).await
 }
 
-pub(super) async fn come_back(session: &mut Tx, row: &InboxRow, now: Millis) -> Result<(), StoreError> {
+pub(super) async fn come_back(tx: &mut Tx, row: &InboxRow, now: Millis) -> Result<(), StoreError> {
     let place = &row.inbound.conversation;
-    let Some(absence) = session.absence(place, &row.inbound.sender, now).await? else {
-        return say::tell_seldom(session, row, Notice::NotAway {}, now).await;
+    let Some(absence) = tx.absence(place, &row.inbound.sender, now).await? else {
+        return say::tell_seldom(tx, row, Notice::NotAway {}, now).await;
     };
-    session.end_absence(place, &absence.person).await?;
-    audit(session, row, "back", &absence);
+    tx.end_absence(place, &absence.person).await?;
+    audit(tx, row, "back", &absence);
     let deputy = absence.deputy;
-    say::tell_seldom(session, row, Notice::Back { deputy }, now).await
+    say::tell_seldom(tx, row, Notice::Back { deputy }, now).await
 }
 
 /// Whether the sender is away.
-pub(super) async fn tell(session: &mut Tx, row: &InboxRow, now: Millis) -> Result<(), StoreError> {
-    let absence = session.absence(&row.inbound.conversation, &row.inbound.sender, now).await?;
+pub(super) async fn tell(tx: &mut Tx, row: &InboxRow, now: Millis) -> Result<(), StoreError> {
+    let absence = tx.absence(&row.inbound.conversation, &row.inbound.sender, now).await?;
     let notice = absence.map_or(Notice::NotAway {}, |absence| standing(absence, false));
-    say::tell_seldom(session, row, notice, now).await
+    say::tell_seldom(tx, row, notice, now).await
 }
 
 fn standing(absence: Absence, changed: bool) -> Notice {
@@ -164,9 +164,9 @@ fn standing(absence: Absence, changed: bool) -> Notice {
     }
 }
 
-fn audit(session: &mut Tx, row: &InboxRow, kind: &'static str, absence: &Absence) {
+fn audit(tx: &mut Tx, row: &InboxRow, kind: &'static str, absence: &Absence) {
     let place = &row.inbound.conversation;
-    session.audit(AuditEntry {
+    tx.audit(AuditEntry {
         kind,
         turn_id: None,
         gate_id: None,

@@ -14,12 +14,12 @@ use super::stop::{end_turn, open_gate, stopped};
 use super::{paint, say};
 
 /// A message was recalled: its task ends, or is dropped while it still waits. Other messages change nothing.
-pub(super) async fn handle_recall(session: &mut Tx, row: &InboxRow, message_id: &str, now: Millis) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_recall(tx: &mut Tx, row: &InboxRow, message_id: &str, now: Millis) -> Result<&'static str, StoreError> {
     let place = &row.inbound.conversation;
-    if let Some(task) = session.waiting_message(place, message_id).await? {
+    if let Some(task) = tx.waiting_message(place, message_id).await? {
         let dropped = match task.state {
-            InboxState::New => session.triaged(task.id, "recalled").await?,
-            InboxState::Laned => session.finish_task(task.id, "recalled").await?,
+            InboxState::New => tx.triaged(task.id, "recalled").await?,
+            InboxState::Laned => tx.finish_task(task.id, "recalled").await?,
             InboxState::Done => false,
         };
         if dropped {
@@ -27,11 +27,11 @@ pub(super) async fn handle_recall(session: &mut Tx, row: &InboxRow, message_id: 
         }
     }
     let ids = [message_id.to_owned()];
-    let turn = session.turn_by_message(place, &ids).await?;
+    let turn = tx.turn_by_message(place, &ids).await?;
     match turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) {
         Some(turn) => {
             let actor = by_whom(row, now);
-            end_turn(session, &turn, DecisionKind::Cancel, &actor).await?;
+            end_turn(tx, &turn, DecisionKind::Cancel, &actor).await?;
             Ok("turn cancelled")
         }
         None => Ok("not a request"),
@@ -40,7 +40,7 @@ pub(super) async fn handle_recall(session: &mut Tx, row: &InboxRow, message_id: 
 
 /// A request was edited. One that waits in its lane gets the new words. A turn keeps to the words that it read, and its card says so.
 pub(super) async fn handle_edit(
-    session: &mut Tx,
+    tx: &mut Tx,
     row: &InboxRow,
     message_id: &str,
     new: Option<&InboundMessage>,
@@ -49,24 +49,24 @@ pub(super) async fn handle_edit(
 ) -> Result<&'static str, StoreError> {
     // What its author said before was looked at before this: a message that is no task by now becomes none by an edit.
     if let Some(new) = new
-        && let Some(task) = session.waiting_message(&row.inbound.conversation, message_id).await?
+        && let Some(task) = tx.waiting_message(&row.inbound.conversation, message_id).await?
         && let InboundBody::Message(old) = &task.inbound.body
         && task.state == InboxState::Laned
         && task.inbound.sender == row.inbound.sender
     {
-        return reword(session, row, &task, old, new).await;
+        return reword(tx, row, &task, old, new).await;
     }
     let ids = [message_id.to_owned()];
-    let turn = session.turn_by_message(&row.inbound.conversation, &ids).await?;
+    let turn = tx.turn_by_message(&row.inbound.conversation, &ids).await?;
     let Some(turn) = turn.filter(|turn| turn.request_message.as_deref() == Some(message_id) && !turn.status.is_final()) else {
         return Ok("not a request");
     };
-    session.signal(&turn, SignalKind::Edited, None, Some(&row.inbound.sender)).await?;
-    if let Some(gate) = open_gate(session, &turn).await?
-        && let Some(record) = session.gate(&gate.id).await?
-        && let Some(card) = paint::edited(session, &record, rights, now).await?
+    tx.signal(&turn, SignalKind::Edited, None, Some(&row.inbound.sender)).await?;
+    if let Some(gate) = open_gate(tx, &turn).await?
+        && let Some(record) = tx.gate(&gate.id).await?
+        && let Some(card) = paint::edited(tx, &record, rights, now).await?
     {
-        session.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
+        tx.repaint_card(&gate, &format!("edited {}", row.id), card).await?;
     }
     Ok("edit noted")
 }
@@ -74,7 +74,7 @@ pub(super) async fn handle_edit(
 /// Gives `task`, which waits, the words of `new` in the place of those of `old`. It was said to us, whomever the new words mention. Without
 /// words it is dropped. What is no task, or is not read whole, changes nothing.
 async fn reword(
-    session: &mut Tx,
+    tx: &mut Tx,
     row: &InboxRow,
     task: &InboxRow,
     old: &InboundMessage,
@@ -85,10 +85,10 @@ async fn reword(
         return Ok("an earlier edit");
     }
     if new.truncated {
-        say::tell_of(session, row, task, Notice::TooLong { limit: TEXT_LIMIT }).await?;
+        say::tell_of(tx, row, task, Notice::TooLong { limit: TEXT_LIMIT }).await?;
         return Ok("too long");
     }
-    let bot = session.fact(&row.inbound.conversation.bot_fact()).await?.unwrap_or_default();
+    let bot = tx.fact(&row.inbound.conversation.bot_fact()).await?.unwrap_or_default();
     let said = Addressed {
         to_bot: true,
         ..new.addressed(&bot)
@@ -106,9 +106,9 @@ async fn reword(
         ) => return Ok("an edit is no command"),
     }
     if new.attachment_only || said.task().is_empty() || Phrase::of(&said, false) == Phrase::Ignore {
-        if session.finish_task(task.id, "emptied").await? {
-            say::mark(session, task, ReactionMark::Failed).await?;
-            say::tell_of(session, row, task, stopped(paint::brief(&old.unaddressed("").text))).await?;
+        if tx.finish_task(task.id, "emptied").await? {
+            say::mark(tx, task, ReactionMark::Failed).await?;
+            say::tell_of(tx, row, task, stopped(paint::brief(&old.unaddressed("").text))).await?;
         }
         return Ok("task dropped");
     }
@@ -124,25 +124,25 @@ async fn reword(
         body: InboundBody::Message(body),
         ..task.inbound.clone()
     };
-    session.reword_task(task.id, &inbound).await?;
+    tx.reword_task(task.id, &inbound).await?;
     Ok("task reworded")
 }
 
 /// The bot was added to the chat.
-pub(super) async fn handle_join(session: &mut Tx, row: &InboxRow) -> Result<&'static str, StoreError> {
-    say::tell(session, row, Notice::Welcome {}).await?;
+pub(super) async fn handle_join(tx: &mut Tx, row: &InboxRow) -> Result<&'static str, StoreError> {
+    say::tell(tx, row, Notice::Welcome {}).await?;
     Ok("welcome")
 }
 
 /// The bot may not speak in the chat any more: every task there ends.
-pub(super) async fn handle_leave(session: &mut Tx, row: &InboxRow, now: Millis) -> Result<&'static str, StoreError> {
+pub(super) async fn handle_leave(tx: &mut Tx, row: &InboxRow, now: Millis) -> Result<&'static str, StoreError> {
     let actor = Actor::system(now);
-    for turn in session.open_turns(&row.inbound.conversation).await? {
-        end_turn(session, &turn, DecisionKind::Cancel, &actor).await?;
+    for turn in tx.open_turns(&row.inbound.conversation).await? {
+        end_turn(tx, &turn, DecisionKind::Cancel, &actor).await?;
     }
-    for task in session.queued_in_chat(&row.inbound.conversation).await? {
+    for task in tx.queued_in_chat(&row.inbound.conversation).await? {
         if task.id < row.id {
-            session.finish_task(task.id, "left").await?;
+            tx.finish_task(task.id, "left").await?;
         }
     }
     Ok("chat left")

@@ -86,20 +86,20 @@ impl Conversations {
     /// The gate whose button was pressed elsewhere than in its chat: on the direct card of the person who pressed it, or in the list of what
     /// waits for them. `None` means that it was neither.
     async fn elsewhere(&self, inbound: &Inbound, click: &Click) -> Result<Option<Gate>, StoreError> {
-        let mut session = self.ledger.read().await?;
+        let mut read = self.ledger.read().await?;
         let id = match &click.target {
             Some(ClickTarget::Gate(id)) => Some(id.clone()),
-            Some(ClickTarget::Action(button)) => session.action(&button.unmarked().0).await?.and_then(|record| record.action.gate_id),
+            Some(ClickTarget::Action(button)) => read.action(&button.unmarked().0).await?.and_then(|record| record.action.gate_id),
             Some(ClickTarget::Turn(_)) | None => None,
         };
         let Some(id) = id else { return Ok(None) };
-        let Some(GateRecord { gate, .. }) = session.gate(&id).await? else {
+        let Some(GateRecord { gate, .. }) = read.gate(&id).await? else {
             return Ok(None);
         };
         let (place, person) = (&inbound.conversation, &inbound.sender);
         let there = match &click.card {
             _ if in_list(inbound) => true,
-            Some(pressed) if gate.conversation.chat != place.chat => session.is_direct_card(&gate.id, person, place, pressed).await?,
+            Some(pressed) if gate.conversation.chat != place.chat => read.is_direct_card(&gate.id, person, place, pressed).await?,
             _ => false,
         };
         Ok(there.then_some(gate))
@@ -160,17 +160,17 @@ impl Press<'_> {
     }
 
     /// What the card of a gate shows after an answer. `None`: what it showed before.
-    async fn card_after(&self, session: &mut Read, answered: &Answered) -> Result<Option<Outbound>, StoreError> {
+    async fn card_after(&self, read: &mut Read, answered: &Answered) -> Result<Option<Outbound>, StoreError> {
         if matches!(
             answered.outcome,
             GateOutcome::Refused(_) | GateOutcome::Outdated | GateOutcome::Barred(_) | GateOutcome::Told(_)
         ) {
             return Ok(None);
         }
-        let now = session.gate_now(&answered.record.gate.id).await?;
-        let (gate, rows) = (&now.gate, session.actions_of_gate(&now.gate.id).await?);
+        let now = read.gate_now(&answered.record.gate.id).await?;
+        let (gate, rows) = (&now.gate, read.actions_of_gate(&now.gate.id).await?);
         let Some(decision) = &now.decision else {
-            return paint::open(session, &now, &rows, &answered.rights, self.actor.now).await.map(Some);
+            return paint::open(read, &now, &rows, &answered.rights, self.actor.now).await.map(Some);
         };
         // An approved plan's card shows the progress of its steps by now, and one that words settled what came of them; painting it from
         // the review would set it back.

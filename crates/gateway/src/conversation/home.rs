@@ -65,35 +65,35 @@ impl Conversations {
     /// Reads it by what is known of the groups; gives those that are not known.
     async fn look(&self, waiting: &mut Waiting, place: &Conversation, user: &str, teams: &[String]) -> Result<Vec<String>, StoreError> {
         let _reader = self.home_readers.acquire().await;
-        let (mut session, now) = (self.ledger.read().await?, self.clock.now());
+        let (mut read, now) = (self.ledger.read().await?, self.clock.now());
         let (mut unknown, mut gates) = (Vec::new(), Vec::new());
-        let (ids, more) = session.open_gates_of(place, LOOKED_AT).await?;
+        let (ids, more) = read.open_gates_of(place, LOOKED_AT).await?;
         waiting.more = more;
         for id in ids.iter().rev() {
-            let Some(record) = session.gate(id).await?.filter(|record| record.decision.is_none()) else {
+            let Some(record) = read.gate(id).await?.filter(|record| record.decision.is_none()) else {
                 continue;
             };
             // A question is answered in words, where it was asked.
             if record.gate.kind == GateKind::Question || now >= record.gate.expires_at {
                 continue;
             }
-            match self.lists(&mut session, &record.gate, user, teams).await? {
+            match self.lists(&mut read, &record.gate, user, teams).await? {
                 Right::No => (),
                 Right::Unknown(groups) => unknown.extend(groups),
                 Right::Given(_) => {
-                    gates.push(self.shown(&mut session, &record, user).await?);
+                    gates.push(self.shown(&mut read, &record, user).await?);
                 }
             }
         }
         waiting.gates = gates;
-        waiting.tasks = tasks(&mut session, place, user, now).await?;
+        waiting.tasks = tasks(&mut read, place, user, now).await?;
         Ok(unknown)
     }
 
-    async fn shown(&self, session: &mut Read, record: &GateRecord, user: &str) -> Result<WaitingGate, StoreError> {
-        let rights = self.rights_of(session, &record.gate.conversation, user).await?;
-        let rows = session.actions_of_gate(&record.gate.id).await?;
-        let card = paint::open(session, record, &rows, &rights, self.clock.now()).await?;
+    async fn shown(&self, read: &mut Read, record: &GateRecord, user: &str) -> Result<WaitingGate, StoreError> {
+        let rights = self.rights_of(read, &record.gate.conversation, user).await?;
+        let rows = read.actions_of_gate(&record.gate.id).await?;
+        let card = paint::open(read, record, &rows, &rights, self.clock.now()).await?;
         Ok(WaitingGate {
             place: record.gate.conversation.clone(),
             goal: paint::goal(&record.gate.card),
@@ -102,18 +102,18 @@ impl Conversations {
     }
 
     /// Is `gate` among what waits for `user`? See [`super::rights::Rights::lists`].
-    async fn lists(&self, session: &mut Read, gate: &Gate, user: &str, teams: &[String]) -> Result<Right, StoreError> {
-        let rights = self.rights_of(session, &gate.conversation, user).await?;
+    async fn lists(&self, read: &mut Read, gate: &Gate, user: &str, teams: &[String]) -> Result<Right, StoreError> {
+        let rights = self.rights_of(read, &gate.conversation, user).await?;
         Ok(rights.lists(user, teams, gate))
     }
 
     /// Why a press in the list of what waits for its sender does not count at `gate`: it decides nothing that would not be listed for them, in their
     /// organisation. `None` means that it counts.
-    pub(super) async fn unlisted(&self, session: &mut Read, gate: &Gate, inbound: &Inbound) -> Result<Option<Notice>, StoreError> {
+    pub(super) async fn unlisted(&self, read: &mut Read, gate: &Gate, inbound: &Inbound) -> Result<Option<Notice>, StoreError> {
         if !inbound.conversation.may_be(&gate.conversation) {
             return Ok(Some(Notice::UnknownReview {}));
         }
-        let right = self.lists(session, gate, &inbound.sender, &inbound.sender_teams).await?;
+        let right = self.lists(read, gate, &inbound.sender, &inbound.sender_teams).await?;
         Ok(match right {
             Right::No => Some(Notice::UnknownReview {}),
             Right::Unknown(groups) => Some(Notice::GroupUnknown { groups }),
@@ -123,13 +123,10 @@ impl Conversations {
 }
 
 /// The person's tasks: those under way, those that wait their turn, and the last that ended.
-async fn tasks(session: &mut Read, place: &Conversation, user: &str, now: Millis) -> Result<Vec<OwnTask>, StoreError> {
+async fn tasks(read: &mut Read, place: &Conversation, user: &str, now: Millis) -> Result<Vec<OwnTask>, StoreError> {
     let mut tasks = Vec::new();
-    for turn in session.open_turns_of(place, user, TASKS).await? {
-        let gate = session
-            .open_gate_of_lane(&turn.lane_id)
-            .await?
-            .filter(|gate| gate.turn_id == turn.id);
+    for turn in read.open_turns_of(place, user, TASKS).await? {
+        let gate = read.open_gate_of_lane(&turn.lane_id).await?.filter(|gate| gate.turn_id == turn.id);
         tasks.push(OwnTask {
             state: gate.map_or("running", |gate| gate.kind.as_str()),
             goal: paint::brief(&turn.text),
@@ -137,15 +134,15 @@ async fn tasks(session: &mut Read, place: &Conversation, user: &str, now: Millis
             undone: Vec::new(),
         });
     }
-    for row in session.queued_of(place, user, TASKS).await? {
+    for row in read.queued_of(place, user, TASKS).await? {
         tasks.push(OwnTask {
-            goal: paint::brief(&session.asked(&row).await?),
+            goal: paint::brief(&read.asked(&row).await?),
             place: row.inbound.conversation,
             state: "queued",
             undone: Vec::new(),
         });
     }
-    for turn in session.ended_turns_of(place, user, Millis(now.0 - LATELY), ENDED).await? {
+    for turn in read.ended_turns_of(place, user, Millis(now.0 - LATELY), ENDED).await? {
         tasks.push(OwnTask {
             state: turn.status.as_str(),
             goal: paint::brief(&turn.text),

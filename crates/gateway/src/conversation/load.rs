@@ -24,7 +24,7 @@ pub(super) const DELIVERY: Duration = Duration::from_secs(25);
 /// Loads what the message may be about. `rights`: of its sender, in its chat. `None` when the message is not for the bot and nothing is open
 /// here. Gates whose time is over are closed on the way, so that no choice is made about them.
 pub(super) async fn load_context(
-    session: &mut Tx,
+    tx: &mut Tx,
     conversations: &Conversations,
     rights: Rights,
     row: &InboxRow,
@@ -41,52 +41,52 @@ pub(super) async fn load_context(
     let lane = place.lane(sender);
     let group_all = channel.group_trigger == GroupTrigger::All;
     let threads_count = !direct && channel.group_trigger == GroupTrigger::Thread;
-    let own_thread = threads_count && !place.thread.is_empty() && session.has_lane(&lane).await?;
+    let own_thread = threads_count && !place.thread.is_empty() && tx.has_lane(&lane).await?;
     let overheard = !(direct || said.to_bot || group_all || own_thread) && message.replies_to.is_empty();
     if overheard {
         // Said beside every thread of ours, nothing but `OK` itself counts, and only while somebody is waited for.
         let beside = place.thread.is_empty() || message.message_id.as_ref() == Some(&place.thread);
         let heard = if beside {
-            is_plain_ok(&said) && session.anything_waits(place, sender).await?
+            is_plain_ok(&said) && tx.anything_waits(place, sender).await?
         } else {
-            session.anything_open(place).await?
+            tx.anything_open(place).await?
         };
         if !heard {
             return Ok(None);
         }
     }
-    let mut open = session.open_gates(place).await?;
+    let mut open = tx.open_gates(place).await?;
     for gate in open.iter().filter(|gate| now >= gate.expires_at) {
-        session.lapse_gate(gate, now).await?;
+        tx.lapse_gate(gate, now).await?;
     }
     // Those of other chats lapse in their own.
     let sent_here = match direct {
-        true => session.gates_of_direct_chat(place, sender).await?,
+        true => tx.gates_of_direct_chat(place, sender).await?,
         false => Vec::new(),
     };
     let mut elsewhere_rights = Vec::new();
     for gate in &sent_here {
-        let rights = conversations.rights_of(session, &gate.conversation, sender).await?;
+        let rights = conversations.rights_of(tx, &gate.conversation, sender).await?;
         elsewhere_rights.push((gate.id.clone(), rights));
     }
     let lapsed = sent_here.iter().find(|gate| now >= gate.expires_at).map(|gate| gate.id.clone());
     open.extend(sent_here);
     open.retain(|gate| now < gate.expires_at);
-    let lane_turn = match session.turn_of_lane(&lane).await? {
-        Some(id) => session.turn(&id).await?.filter(|turn| !turn.status.is_final()),
+    let lane_turn = match tx.turn_of_lane(&lane).await? {
+        Some(id) => tx.turn(&id).await?.filter(|turn| !turn.status.is_final()),
         None => None,
     };
     let elsewhere = if lane_turn.is_none() {
-        elsewhere(session, row).await?
+        elsewhere(tx, row).await?
     } else {
         Vec::new()
     };
     let command = ChatCommand::parse(&said);
     let phrase = Phrase::of(&said, direct);
     let closed = if phrase.is_listed() {
-        match (closed_lately(session, row, &rights, direct, now).await?, lapsed) {
+        match (closed_lately(tx, row, &rights, direct, now).await?, lapsed) {
             // Its time is over, also while nobody has written that down yet.
-            (None, Some(id)) => session.gate(&id).await?.map(|record| GateRecord {
+            (None, Some(id)) => tx.gate(&id).await?.map(|record| GateRecord {
                 decision: Some(
                     record
                         .decision
@@ -99,9 +99,9 @@ pub(super) async fn load_context(
     } else {
         None
     };
-    let reply = reply(session, row, message).await?;
+    let reply = reply(tx, row, message).await?;
     let own_chain = threads_count && reply.as_ref().is_some_and(|reply| reply.is_of(sender));
-    let under_way = under_way(session, closed.as_ref(), reply.as_ref()).await?;
+    let under_way = under_way(tx, closed.as_ref(), reply.as_ref()).await?;
     Ok(Some(MessageContext {
         at: row.inbound.at,
         sender: sender.clone(),
@@ -130,11 +130,11 @@ pub(super) async fn load_context(
         reply,
         open,
         elsewhere_rights,
-        direct_card_under_way: direct && session.is_direct_card_under_way(place, sender).await?,
+        direct_card_under_way: direct && tx.is_direct_card_under_way(place, sender).await?,
         lane_turn,
         elsewhere,
-        queued: u32::try_from(session.queued(&lane).await?.len()).unwrap_or(u32::MAX),
-        waiting: u32::try_from(session.count_waiting(place, sender).await?).unwrap_or(u32::MAX),
+        queued: u32::try_from(tx.queued(&lane).await?.len()).unwrap_or(u32::MAX),
+        waiting: u32::try_from(tx.count_waiting(place, sender).await?).unwrap_or(u32::MAX),
         closed,
         under_way,
         lane,
@@ -142,19 +142,19 @@ pub(super) async fn load_context(
 }
 
 /// The turns of the sender that are under way in this chat and older than the message.
-async fn elsewhere(session: &mut Read, row: &InboxRow) -> Result<Vec<TurnRow>, StoreError> {
-    let mut own = session.open_turns(&row.inbound.conversation).await?;
+async fn elsewhere(read: &mut Read, row: &InboxRow) -> Result<Vec<TurnRow>, StoreError> {
+    let mut own = read.open_turns(&row.inbound.conversation).await?;
     own.retain(|turn| turn.user == row.inbound.sender && turn.inbox_id < row.id);
     Ok(own)
 }
 
 /// What the message replies to: the nearest of parent and root that is a message of one of our turns.
-async fn reply(session: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Result<Option<Reply>, StoreError> {
+async fn reply(tx: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Result<Option<Reply>, StoreError> {
     let place = &row.inbound.conversation;
     for id in &message.replies_to {
         let ids = std::slice::from_ref(id);
-        let gate = session.gate_by_message(place, ids).await?;
-        let turn = session.turn_by_message(place, ids).await?;
+        let gate = tx.gate_by_message(place, ids).await?;
+        let turn = tx.turn_by_message(place, ids).await?;
         let turn_id = gate
             .as_ref()
             .map(|record| &record.gate.turn_id)
@@ -163,8 +163,8 @@ async fn reply(session: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Re
             continue;
         };
         let is_card = match &gate {
-            Some(record) => match session.gate_of_card(place, id, &row.inbound.sender).await? {
-                Some(card) => card == record.gate.id || is_earlier(session, &card, record).await?,
+            Some(record) => match tx.gate_of_card(place, id, &row.inbound.sender).await? {
+                Some(card) => card == record.gate.id || is_earlier(tx, &card, record).await?,
                 None => false,
             },
             None => false,
@@ -182,10 +182,10 @@ async fn reply(session: &mut Tx, row: &InboxRow, message: &InboundMessage) -> Re
 }
 
 /// Those of these gates that words settled on which the model still works.
-async fn under_way(session: &mut Read, closed: Option<&GateRecord>, reply: Option<&Reply>) -> Result<Vec<GateId>, StoreError> {
+async fn under_way(read: &mut Read, closed: Option<&GateRecord>, reply: Option<&Reply>) -> Result<Vec<GateId>, StoreError> {
     let mut ids = Vec::new();
     for record in closed.into_iter().chain(reply.and_then(|reply| reply.gate.as_ref())) {
-        if words_under_way(session, record).await? {
+        if words_under_way(read, record).await? {
             ids.push(record.gate.id.clone());
         }
     }
@@ -193,15 +193,15 @@ async fn under_way(session: &mut Read, closed: Option<&GateRecord>, reply: Optio
 }
 
 /// Did `gate` ask about the plan that `record` asks about? A question was answered in between.
-async fn is_earlier(session: &mut Read, gate: &GateId, record: &GateRecord) -> Result<bool, StoreError> {
-    let earlier = session.gate(gate).await?;
+async fn is_earlier(read: &mut Read, gate: &GateId, record: &GateRecord) -> Result<bool, StoreError> {
+    let earlier = read.gate(gate).await?;
     Ok(earlier.is_some_and(|earlier| earlier.gate.asks_the_same(&record.gate)))
 }
 
 /// The gate that a late word is about: the sender's own that was closed last, else in a direct chat the one of a card there, else the chat's
 /// newest review if the sender might have decided it. None after a day.
 async fn closed_lately(
-    session: &mut Read,
+    read: &mut Read,
     row: &InboxRow,
     rights: &Rights,
     direct: bool,
@@ -210,10 +210,10 @@ async fn closed_lately(
     let place = &row.inbound.conversation;
     let sender = &row.inbound.sender;
     let since = Millis(now.0.saturating_sub(i64::try_from(LATE.as_millis()).unwrap_or(i64::MAX)));
-    if let Some(record) = session.last_closed_gate(place, sender, since).await? {
+    if let Some(record) = read.last_closed_gate(place, sender, since).await? {
         return Ok(Some(record));
     }
-    if direct && let Some(record) = session.last_closed_of_direct_chat(place, since).await? {
+    if direct && let Some(record) = read.last_closed_of_direct_chat(place, since).await? {
         return Ok(Some(record));
     }
     let query = ListQuery {
@@ -221,7 +221,7 @@ async fn closed_lately(
         limit: 1,
         ..ListQuery::default()
     };
-    let newest = session.list_reviews(&query).await?.items.into_iter().next();
+    let newest = read.list_reviews(&query).await?.items.into_iter().next();
     Ok(newest.filter(|record| {
         let lately = record.decision.as_ref().is_some_and(|decision| decision.at >= since);
         lately && say::same_chat(&record.gate.conversation, place) && rights.of_plans(sender, &record.gate.requester).is_given()

@@ -23,14 +23,14 @@ pub(super) fn decided(card: &Outbound, decision: &Decision, asked: Option<&Asked
 
 /// Still open, with the approvals so far, as they count by `rights`: of the gate, or of each of its `rows`. It says who is away `now`.
 pub(super) async fn open(
-    session: &mut Read,
+    read: &mut Read,
     record: &GateRecord,
     rows: &[Action],
     rights: &Rights,
     now: Millis,
 ) -> Result<Outbound, StoreError> {
     let mut card = with_votes(record, rows, rights);
-    let away = session.absences(&record.gate.conversation, &card.asked(), now).await?;
+    let away = read.absences(&record.gate.conversation, &card.asked(), now).await?;
     card.set_away(away);
     Ok(card)
 }
@@ -50,8 +50,8 @@ fn with_votes(record: &GateRecord, rows: &[Action], rights: &Rights) -> Outbound
 }
 
 /// The plan card with the note that its request was edited; none for other cards.
-pub(super) async fn edited(session: &mut Read, record: &GateRecord, rights: &Rights, now: Millis) -> Result<Option<Outbound>, StoreError> {
-    Ok(match open(session, record, &[], rights, now).await? {
+pub(super) async fn edited(read: &mut Read, record: &GateRecord, rights: &Rights, now: Millis) -> Result<Option<Outbound>, StoreError> {
+    Ok(match open(read, record, &[], rights, now).await? {
         Outbound::PlanCard(mut plan) => {
             plan.request_edited = true;
             Some(Outbound::PlanCard(plan))

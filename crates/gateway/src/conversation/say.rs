@@ -12,17 +12,17 @@ const MINUTE: i64 = 60_000;
 const FEW: usize = 12;
 
 /// A word back, as a reply to the message of `row` if it has one.
-pub(super) async fn tell(session: &mut Tx, row: &InboxRow, notice: Notice) -> Result<(), StoreError> {
-    tell_as(session, row, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
+pub(super) async fn tell(tx: &mut Tx, row: &InboxRow, notice: Notice) -> Result<(), StoreError> {
+    tell_as(tx, row, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
 }
 
 /// A word back about `task`, which `row` changed: as a reply to the message of the task.
-pub(super) async fn tell_of(session: &mut Tx, row: &InboxRow, task: &InboxRow, notice: Notice) -> Result<(), StoreError> {
-    tell_as(session, task, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
+pub(super) async fn tell_of(tx: &mut Tx, row: &InboxRow, task: &InboxRow, notice: Notice) -> Result<(), StoreError> {
+    tell_as(tx, task, notice, outbox_key(&["inbox", &row.id.to_string(), "notice"])).await
 }
 
 /// Tells one person in a chat the same thing at most once in five seconds: hundreds of messages do not get hundreds of answers.
-pub(super) async fn tell_seldom(session: &mut Tx, row: &InboxRow, notice: Notice, now: Millis) -> Result<(), StoreError> {
+pub(super) async fn tell_seldom(tx: &mut Tx, row: &InboxRow, notice: Notice, now: Millis) -> Result<(), StoreError> {
     let place = &row.inbound.conversation;
     let kind = kind(&notice);
     let pause = match notice {
@@ -43,11 +43,11 @@ pub(super) async fn tell_seldom(session: &mut Tx, row: &InboxRow, notice: Notice
     };
     let span = now.0.div_euclid(pause);
     // Within one span of the clock the key itself allows one; this is for the two around its turn.
-    let before = session.enqueued_at(&key(span - 1)).await?;
+    let before = tx.enqueued_at(&key(span - 1)).await?;
     if before.is_some_and(|before| now.0 < before.0.saturating_add(pause)) {
         return Ok(());
     }
-    tell_as(session, row, notice, key(span)).await
+    tell_as(tx, row, notice, key(span)).await
 }
 
 /// What makes two words back the same thing. What the person chose freely does not count, or each would be another thing.
@@ -61,20 +61,20 @@ fn kind(notice: &Notice) -> String {
 
 /// The hint that a few words to a plan get, once for each gate and person, before such words cost a round: they may have been meant as a
 /// yes. Gives `false` where they count as changes.
-pub(super) async fn hint(session: &mut Tx, row: &InboxRow, gate: &Gate, act: &Act) -> Result<bool, StoreError> {
+pub(super) async fn hint(tx: &mut Tx, row: &InboxRow, gate: &Gate, act: &Act) -> Result<bool, StoreError> {
     let Act::Revise(words) = act else { return Ok(false) };
     if gate.kind != GateKind::PlanReview || words.trim().chars().count() > FEW {
         return Ok(false);
     }
     let key = outbox_key(&["hint", gate.id.as_str(), &row.inbound.sender]);
-    if session.enqueued_at(&key).await?.is_some() {
+    if tx.enqueued_at(&key).await?.is_some() {
         return Ok(false);
     }
-    tell_as(session, row, Notice::FewWords {}, key).await?;
+    tell_as(tx, row, Notice::FewWords {}, key).await?;
     Ok(true)
 }
 
-async fn tell_as(session: &mut Tx, row: &InboxRow, notice: Notice, key: String) -> Result<(), StoreError> {
+async fn tell_as(tx: &mut Tx, row: &InboxRow, notice: Notice, key: String) -> Result<(), StoreError> {
     let op = OutboxOp::Post {
         reply_to: row.inbound.body.message_id().map(str::to_owned),
         content: Outbound::Notice(notice),
@@ -87,17 +87,13 @@ async fn tell_as(session: &mut Tx, row: &InboxRow, notice: Notice, key: String) 
         conversation: row.inbound.conversation.clone(),
         op,
     };
-    session.enqueue(&new).await
+    tx.enqueue(&new).await
 }
 
 /// Marks the message of `row`, if it has one. "Seen" is the sign that somebody is there, seconds before the first words.
-pub(super) async fn mark(session: &mut Tx, row: &InboxRow, mark: ReactionMark) -> Result<(), StoreError> {
+pub(super) async fn mark(tx: &mut Tx, row: &InboxRow, mark: ReactionMark) -> Result<(), StoreError> {
     match row.inbound.body.message_id() {
-        Some(message) => {
-            session
-                .mark_request(row.id, None, &row.inbound.conversation, message, Some(mark))
-                .await
-        }
+        Some(message) => tx.mark_request(row.id, None, &row.inbound.conversation, message, Some(mark)).await,
         None => Ok(()),
     }
 }

@@ -54,7 +54,7 @@ pub(super) struct Settling<'a> {
 /// Carries out an act at the gate, or at its call `row` alone: a vote, or the decision with its repaint and trail. `record` was read in this
 /// transaction, which is the only one of its chat: nobody votes or decides between.
 pub(super) async fn settle(
-    session: &mut Tx,
+    tx: &mut Tx,
     record: &GateRecord,
     row: Option<&Action>,
     settling: Settling<'_>,
@@ -62,37 +62,37 @@ pub(super) async fn settle(
     rights: &Rights,
 ) -> Result<GateOutcome, StoreError> {
     let gate = &record.gate;
-    let rows = rows_of(session, gate).await?;
+    let rows = rows_of(tx, gate).await?;
     let settled = rights.settle(record, &rows, row.map(|row| &row.id), settling.act, settling.words, actor);
     let mut settled = match settled {
         Ok(settled) => settled,
-        Err(Refusal::Decided | Refusal::Lapsed) => return first_decision(session, gate).await,
+        Err(Refusal::Decided | Refusal::Lapsed) => return first_decision(tx, gate).await,
         Err(refusal) => return Ok(GateOutcome::Refused(refusal)),
     };
     if let (Some(row), Some(draft)) = (row, settling.edit) {
-        edit(session, gate, row, draft, actor).await?;
+        edit(tx, gate, row, draft, actor).await?;
     }
     for vote in &settled.votes {
-        if session.vote(&gate.id, vote).await? && (vote.row.is_some() || gate.quorum > 1) {
-            session.audit_act("vote", gate, vote.row.as_ref(), actor, trail_of(gate, vote));
+        if tx.vote(&gate.id, vote).await? && (vote.row.is_some() || gate.quorum > 1) {
+            tx.audit_act("vote", gate, vote.row.as_ref(), actor, trail_of(gate, vote));
         }
     }
     for (id, decision) in &mut settled.decided {
         let standing = settling.standing.filter(|_| decision.kind == DecisionKind::Approve);
         decision.standing = standing.map(|grant| Box::new(grant.made()));
-        if !decide_row(session, gate, id, decision, standing, actor).await? {
-            return first_decision(session, gate).await;
+        if !decide_row(tx, gate, id, decision, standing, actor).await? {
+            return first_decision(tx, gate).await;
         }
     }
     match &settled.gate {
         None => {
-            let (now, rows) = (session.gate_now(&gate.id).await?, rows_of(session, gate).await?);
+            let (now, rows) = (tx.gate_now(&gate.id).await?, rows_of(tx, gate).await?);
             let change = change_of(&now, &rows);
-            repaint(session, &now, &rows, &change, rights, actor.now).await?;
+            repaint(tx, &now, &rows, &change, rights, actor.now).await?;
         }
         Some(decision) => {
-            if session.close_gate(gate, decision, actor).await?.is_none() {
-                return first_decision(session, gate).await;
+            if tx.close_gate(gate, decision, actor).await?.is_none() {
+                return first_decision(tx, gate).await;
             }
         }
     }
@@ -112,7 +112,7 @@ fn outcome_of(mut settled: Settled, one: bool) -> GateOutcome {
 
 /// Gives the call `id` its decision, with what an approval allows from now on. Gives `false` when somebody was first.
 async fn decide_row(
-    session: &mut Tx,
+    tx: &mut Tx,
     gate: &Gate,
     id: &ActionId,
     decision: &Decision,
@@ -120,55 +120,55 @@ async fn decide_row(
     actor: &Actor,
 ) -> Result<bool, StoreError> {
     let status = decision.kind.of_open_rows();
-    if !session.decide_action(id, status, decision).await? {
+    if !tx.decide_action(id, status, decision).await? {
         return Ok(false);
     }
     let details = json!({"status": status, "in_place_of": decision.in_place_of});
-    session.audit_act("action_decision", gate, Some(id), actor, details);
+    tx.audit_act("action_decision", gate, Some(id), actor, details);
     if let Some(grant) = standing
-        && session.insert_standing_grant(grant, id).await?
+        && tx.insert_standing_grant(grant, id).await?
     {
         let details = json!({
             "grant": grant.id, "number": grant.number, "tool": grant.tool, "arguments": grant.arguments, "until": grant.expires_at.rfc3339(),
         });
-        session.audit_act("standing_grant_made", gate, Some(id), actor, details);
+        tx.audit_act("standing_grant_made", gate, Some(id), actor, details);
     }
     Ok(true)
 }
 
 /// Writes the call with a person's arguments in the place of the model's, in the transaction of their approval.
-async fn edit(session: &mut Tx, gate: &Gate, row: &Action, draft: &CallDraft, actor: &Actor) -> Result<(), StoreError> {
+async fn edit(tx: &mut Tx, gate: &Gate, row: &Action, draft: &CallDraft, actor: &Actor) -> Result<(), StoreError> {
     let mut edited = row.clone();
     draft.clone().put_into(&mut edited, &actor.decision(DecisionKind::Approve, None));
-    if session.edit_action(&edited).await? {
+    if tx.edit_action(&edited).await? {
         let details = json!({ "tool": row.tool, "before": row.arguments, "after": edited.arguments });
-        session.audit_act("action_edited", gate, Some(&row.id), actor, details);
+        tx.audit_act("action_edited", gate, Some(&row.id), actor, details);
     }
     Ok(())
 }
 
 /// Takes back what `actor` approved by a reaction. Gives `false` when there is nothing of it, or nothing can be taken back any more.
-pub(super) async fn withdraw(session: &mut Tx, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<bool, StoreError> {
+pub(super) async fn withdraw(tx: &mut Tx, record: &GateRecord, actor: &Actor, rights: &Rights) -> Result<bool, StoreError> {
     let gate = &record.gate;
     let votes = rights.withdrawn(record, actor).unwrap_or_default();
     for vote in &votes {
-        if session.withdraw_vote(&gate.id, vote).await? {
-            session.audit_act("vote_withdrawn", gate, vote.row.as_ref(), actor, trail_of(gate, vote));
+        if tx.withdraw_vote(&gate.id, vote).await? {
+            tx.audit_act("vote_withdrawn", gate, vote.row.as_ref(), actor, trail_of(gate, vote));
         }
     }
     if votes.is_empty() {
         return Ok(false);
     }
-    let (now, rows) = (session.gate_now(&gate.id).await?, rows_of(session, gate).await?);
+    let (now, rows) = (tx.gate_now(&gate.id).await?, rows_of(tx, gate).await?);
     let change = format!("withdrawn {}", actor.event_id.as_deref().unwrap_or_default());
-    repaint(session, &now, &rows, &change, rights, actor.now).await?;
+    repaint(tx, &now, &rows, &change, rights, actor.now).await?;
     Ok(true)
 }
 
 /// The card of an open gate, as it stands now.
-async fn repaint(session: &mut Tx, now: &GateRecord, rows: &[Action], change: &str, rights: &Rights, at: Millis) -> Result<(), StoreError> {
-    let card = paint::open(session, now, rows, rights, at).await?;
-    session.repaint_card(&now.gate, change, card).await
+async fn repaint(tx: &mut Tx, now: &GateRecord, rows: &[Action], change: &str, rights: &Rights, at: Millis) -> Result<(), StoreError> {
+    let card = paint::open(tx, now, rows, rights, at).await?;
+    tx.repaint_card(&now.gate, change, card).await
 }
 
 /// What repaints the card: how many calls are decided, how many votes there are, and the newest. Some may have been taken back in between.
@@ -187,17 +187,17 @@ fn trail_of(gate: &Gate, vote: &Vote) -> Value {
     json!({"digest": gate.digest, "group": vote.group, "in_place_of": vote.in_place_of})
 }
 
-async fn first_decision(session: &mut Read, gate: &Gate) -> Result<GateOutcome, StoreError> {
-    let first = session.gate_now(&gate.id).await?.decision;
+async fn first_decision(read: &mut Read, gate: &Gate) -> Result<GateOutcome, StoreError> {
+    let first = read.gate_now(&gate.id).await?.decision;
     first
         .map(GateOutcome::Already)
         .ok_or_else(|| StoreError::Corrupt(format!("gate {} has no decision that could have been first", gate.id)))
 }
 
 /// The calls that `gate` asks about.
-async fn rows_of(session: &mut Read, gate: &Gate) -> Result<Vec<Action>, StoreError> {
+async fn rows_of(read: &mut Read, gate: &Gate) -> Result<Vec<Action>, StoreError> {
     match gate.kind {
-        GateKind::ToolApproval => session.actions_of_gate(&gate.id).await,
+        GateKind::ToolApproval => read.actions_of_gate(&gate.id).await,
         GateKind::PlanReview | GateKind::Question | GateKind::Budget => Ok(Vec::new()),
     }
 }

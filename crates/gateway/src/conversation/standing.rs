@@ -22,7 +22,7 @@ impl Conversations {
     /// the call at all: settling the row says so.
     pub(super) async fn standing_grant(
         &self,
-        session: &mut Read,
+        read: &mut Read,
         record: &GateRecord,
         row: &Action,
         actor: &Actor,
@@ -38,7 +38,7 @@ impl Conversations {
         let Some(offer) = self.offered(record, row) else {
             return Ok(Err(Notice::OnceOnly {}));
         };
-        let held = session.standing_grants(place, actor.now).await?;
+        let held = read.standing_grants(place, actor.now).await?;
         let same = |grant: &StandingGrant| grant.call() == offer.call && grant.definition == offer.definition;
         if let Some(same) = held.iter().find(|grant| same(grant)) {
             return Ok(Ok(Some(same.clone())));
@@ -56,7 +56,7 @@ impl Conversations {
                 thread: String::new(),
                 ..place.clone()
             },
-            number: session.next_standing_number(place).await?,
+            number: read.next_standing_number(place).await?,
             tool: offer.call.tool.clone(),
             arguments: offer.call.arguments.clone(),
             definition: offer.definition.clone(),
@@ -92,9 +92,9 @@ impl Conversations {
     }
 
     /// `/grants`: those that hold in the chat of `row`.
-    pub(super) async fn list_grants(&self, session: &mut Read, row: &InboxRow) -> Result<Notice, StoreError> {
+    pub(super) async fn list_grants(&self, read: &mut Read, row: &InboxRow) -> Result<Notice, StoreError> {
         let now = self.clock.now();
-        let mut held = session.standing_grants(&row.inbound.conversation, now).await?;
+        let mut held = read.standing_grants(&row.inbound.conversation, now).await?;
         let more = held.len().saturating_sub(LISTED);
         held.truncate(LISTED);
         let line = |grant: &StandingGrant| StandingLine {

@@ -35,18 +35,13 @@ pub fn is_open_to_retry(turn: &TurnRow, now: Millis) -> bool {
 }
 
 /// Continues `turn`. Without a new turn, the one who asks is told why. The requester stays the owner, whoever asks.
-pub(super) async fn try_again(
-    session: &mut Tx,
-    turn: &TurnRow,
-    actor: &Actor,
-    rights: &Rights,
-) -> Result<Result<Retry, Notice>, StoreError> {
+pub(super) async fn try_again(tx: &mut Tx, turn: &TurnRow, actor: &Actor, rights: &Rights) -> Result<Result<Retry, Notice>, StoreError> {
     match rights.may_restart(actor.user.as_deref().unwrap_or_default(), &turn.user) {
         _ if actor.by_token => (),
         Right::Given(_) => (),
         Right::Unknown(groups) => return Ok(Err(Notice::GroupUnknown { groups })),
         Right::No => {
-            note(session, "refused", turn, actor, None);
+            note(tx, "refused", turn, actor, None);
             let requester = turn.user.clone();
             return Ok(Err(Notice::NotEntitled { requester }));
         }
@@ -57,12 +52,12 @@ pub(super) async fn try_again(
     if !is_open_to_retry(turn, actor.now) {
         return Ok(Err(Notice::TooOldToTry {}));
     }
-    let waiting = session.count_waiting(&turn.conversation, &turn.user).await?;
+    let waiting = tx.count_waiting(&turn.conversation, &turn.user).await?;
     if waiting >= i64::from(QUEUE_LIMIT) {
         return Ok(Err(Notice::QueueFull { limit: QUEUE_LIMIT }));
     }
-    let queued = u32::try_from(session.queued(&turn.lane_id).await?.len()).unwrap_or(u32::MAX);
-    let running = session.turn_of_lane(&turn.lane_id).await?.is_some();
+    let queued = u32::try_from(tx.queued(&turn.lane_id).await?.len()).unwrap_or(u32::MAX);
+    let running = tx.turn_of_lane(&turn.lane_id).await?.is_some();
     let request = Inbound {
         event_key: turn.id.to_string(),
         message_key: None,
@@ -75,18 +70,18 @@ pub(super) async fn try_again(
             message_id: turn.request_message.clone(),
         },
     };
-    if !session.insert_task(&request, &turn.lane_id).await? {
+    if !tx.insert_task(&request, &turn.lane_id).await? {
         return Ok(Err(Notice::TriedBefore {}));
     }
     let retry = Retry {
         turn: turn.id.next_try(),
         before: queued.saturating_add(u32::from(running)),
     };
-    note(session, "tried_again", turn, actor, Some(&retry.turn));
+    note(tx, "tried_again", turn, actor, Some(&retry.turn));
     Ok(Ok(retry))
 }
 
-fn note(session: &mut Tx, kind: &'static str, turn: &TurnRow, actor: &Actor, new: Option<&TurnId>) {
+fn note(tx: &mut Tx, kind: &'static str, turn: &TurnRow, actor: &Actor, new: Option<&TurnId>) {
     let mut details = json!({ "via": actor.via, "event_id": actor.event_id });
     if let Some(new) = new {
         details["new_turn"] = json!(new);
@@ -94,7 +89,7 @@ fn note(session: &mut Tx, kind: &'static str, turn: &TurnRow, actor: &Actor, new
     if actor.by_token {
         details["on_behalf_of"] = json!(actor.user);
     }
-    session.audit(AuditEntry {
+    tx.audit(AuditEntry {
         kind,
         turn_id: Some(turn.id.clone()),
         gate_id: None,

@@ -113,8 +113,8 @@ impl Journal for LedgerJournal {
     fn news<'a>(&'a self, state: &'a TurnState) -> BoxFuture<'a, Result<Option<OutsideInput>, JournalError>> {
         Box::pin(async move {
             let turn = self.row().id.clone();
-            let mut session = self.ledger.read().await?;
-            let signals = session.signals(&turn).await?;
+            let mut read = self.ledger.read().await?;
+            let signals = read.signals(&turn).await?;
             let stop = signals
                 .iter()
                 .find(|signal| matches!(signal.kind, SignalKind::Cancel | SignalKind::Supersede));
@@ -127,7 +127,7 @@ impl Journal for LedgerJournal {
                 let input = Input::Cancel {
                     by: stop.by.clone(),
                     reason,
-                    left: unread_outcomes(state, &session.actions_of_turn(&turn).await?),
+                    left: unread_outcomes(state, &read.actions_of_turn(&turn).await?),
                 };
                 return Ok(Some(OutsideInput {
                     input,
@@ -143,12 +143,12 @@ impl Journal for LedgerJournal {
                 }));
             }
             let Some(open) = &state.gate else { return Ok(None) };
-            let record = session
+            let record = read
                 .gate(&open.id)
                 .await?
                 .ok_or_else(|| StoreError::Corrupt(format!("gate {} is missing", open.id)))?;
-            let undeliverable = record.decision.is_none() && session.is_undeliverable(&open.id).await?;
-            drop(session);
+            let undeliverable = record.decision.is_none() && read.is_undeliverable(&open.id).await?;
+            drop(read);
             if undeliverable {
                 return Ok(Some(OutsideInput {
                     input: Input::Undeliverable,
@@ -271,8 +271,8 @@ impl Journal for LedgerJournal {
                 return Ok(Vec::new());
             }
             let turns = i64::try_from(policy.history_limit.div_ceil(2)).unwrap_or(i64::MAX);
-            let mut session = self.ledger.read().await?;
-            let earlier = session.earlier_turns(&self.lease.conversation, turns).await?;
+            let mut read = self.ledger.read().await?;
+            let earlier = read.earlier_turns(&self.lease.conversation, turns).await?;
             let mut messages = Vec::new();
             for row in earlier.iter().rev() {
                 let Ok(state) = state::decode(&row.state) else { continue };
@@ -301,18 +301,18 @@ impl Journal for LedgerJournal {
 
     fn sending<'a>(&'a self, id: &'a ActionId, begins: bool) -> BoxFuture<'a, Result<Sending, JournalError>> {
         Box::pin(async move {
-            let mut session = self.ledger.read().await?;
-            let record = session.action(id).await?;
+            let mut read = self.ledger.read().await?;
+            let record = read.action(id).await?;
             let action = record.ok_or_else(|| StoreError::Corrupt(format!("action {id} is missing")))?.action;
             let sending = match Sending::of(&action, begins) {
                 Ok(sending) => sending,
                 Err(corrupt) => {
                     // A worker that lost its lease finds the row as its successor left it: that is no fault of the row.
-                    session.refresh(&self.lease).await?;
+                    read.refresh(&self.lease).await?;
                     return Err(corrupt);
                 }
             };
-            drop(session);
+            drop(read);
             if sending != Sending::Now {
                 return Ok(sending);
             }

@@ -22,11 +22,11 @@ pub(in crate::gateway) struct QueueParams {
 pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<QueueParams>) -> Result<Json<Value>, ApiError> {
     let limit = limit(params.limit.as_deref(), 50)?;
     let cursor = cursor(params.cursor.as_deref())?;
-    let mut session = gateway.ledger.read().await?;
-    let rows = session.list_queue(params.chat.as_deref(), limit, cursor.as_ref()).await?;
+    let mut read = gateway.ledger.read().await?;
+    let rows = read.list_queue(params.chat.as_deref(), limit, cursor.as_ref()).await?;
     let mut items = Vec::new();
     for (row, position) in &rows.items {
-        let asked = session.asked(row).await?;
+        let asked = read.asked(row).await?;
         items.push(views::waiting(row, *position, &asked));
     }
     Ok(Json(json!({ "items": items, "next": next(rows.next.as_ref()) })))

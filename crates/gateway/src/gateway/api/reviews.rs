@@ -20,11 +20,11 @@ const STATUSES: &[&str] = &["pending", "approved", "revised", "cancelled", "expi
 /// `GET /reviews`, by default those that wait.
 pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(params): Params<ListParams>) -> Result<Json<Value>, ApiError> {
     let query = params.query(STATUSES, Some("pending"))?;
-    let mut session = gateway.ledger.read().await?;
-    let records = session.list_reviews(&query).await?;
+    let mut read = gateway.ledger.read().await?;
+    let records = read.list_reviews(&query).await?;
     let mut items = Vec::with_capacity(records.items.len());
     for record in &records.items {
-        items.push(view(&gateway, &mut session, record).await?);
+        items.push(view(&gateway, &mut read, record).await?);
     }
     Ok(Json(json!({ "items": items, "next": next(records.next.as_ref()) })))
 }
@@ -36,8 +36,8 @@ pub(in crate::gateway) async fn one(
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Value>, ApiError> {
     let record = find(&gateway, &GateId::new(id)).await?;
-    let mut session = gateway.ledger.read().await?;
-    Ok(Json(view(&gateway, &mut session, &record).await?))
+    let mut read = gateway.ledger.read().await?;
+    Ok(Json(view(&gateway, &mut read, &record).await?))
 }
 
 #[derive(Debug, Deserialize)]
@@ -79,8 +79,8 @@ pub(in crate::gateway) async fn decide(
     };
     // Not always the one that was named: its successor may have taken the decision.
     let decided = gateway.conversations.decide_review(&id, asked).await?.taken()?;
-    let mut session = gateway.ledger.read().await?;
-    Ok(Json(view(&gateway, &mut session, &decided.record).await?))
+    let mut read = gateway.ledger.read().await?;
+    Ok(Json(view(&gateway, &mut read, &decided.record).await?))
 }
 
 /// A plan review, or another gate of the same buttons: what a disabled channel cannot carry stays decidable here. The
@@ -93,13 +93,13 @@ async fn find(gateway: &Gateway, id: &GateId) -> Result<GateRecord, ApiError> {
 }
 
 /// The approvers are read now, as they are at a decision.
-async fn view(gateway: &Gateway, session: &mut Read, record: &GateRecord) -> Result<Value, ApiError> {
+async fn view(gateway: &Gateway, read: &mut Read, record: &GateRecord) -> Result<Value, ApiError> {
     let approved = record
         .decision
         .as_ref()
         .is_some_and(|decision| decision.kind == DecisionKind::Approve);
     let calls = if approved && record.gate.kind == GateKind::PlanReview {
-        session.actions_of_turn(&record.gate.turn_id).await?
+        read.actions_of_turn(&record.gate.turn_id).await?
     } else {
         Vec::new()
     };

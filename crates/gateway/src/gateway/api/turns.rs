@@ -54,12 +54,12 @@ pub(in crate::gateway) async fn list(State(gateway): State<Gateway>, Params(para
         event,
         ..list.query(STATUSES, None)?
     };
-    let mut session = gateway.ledger.read().await?;
-    let rows = session.list_turns(&query).await?;
+    let mut read = gateway.ledger.read().await?;
+    let rows = read.list_turns(&query).await?;
     let mut items = Vec::with_capacity(rows.items.len());
     for row in &rows.items {
         let details = details(&gateway, row)?;
-        items.push(summary(&mut session, row, &details).await?);
+        items.push(summary(&mut read, row, &details).await?);
     }
     Ok(Json(json!({ "items": items, "next": next(rows.next.as_ref()) })))
 }
@@ -70,9 +70,9 @@ pub(in crate::gateway) async fn one(
     Id(id): Id,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Value>, ApiError> {
-    let mut session = gateway.ledger.read().await?;
-    let row = find(&mut session, &id).await?;
-    Ok(Json(full(&gateway, &mut session, &row).await?))
+    let mut read = gateway.ledger.read().await?;
+    let row = find(&mut read, &id).await?;
+    Ok(Json(full(&gateway, &mut read, &row).await?))
 }
 
 /// `GET /turns/{id}/messages`.
@@ -81,9 +81,9 @@ pub(in crate::gateway) async fn messages(
     Id(id): Id,
     Params(NoParams {}): Params<NoParams>,
 ) -> Result<Json<Value>, ApiError> {
-    let mut session = gateway.ledger.read().await?;
-    let row = find(&mut session, &id).await?;
-    let log = session.messages(&row.id).await?;
+    let mut read = gateway.ledger.read().await?;
+    let row = find(&mut read, &id).await?;
+    let log = read.messages(&row.id).await?;
     let items: Vec<Value> = gateway.runner.view(&row, log)?.iter().map(views::message).collect();
     Ok(Json(json!({ "items": items, "next": null })))
 }
@@ -107,9 +107,9 @@ pub(in crate::gateway) async fn events(
         Some(_) => return Err(ApiError::bad_request("after must be a whole number from 0")),
     };
     let limit = limit(params.limit.as_deref(), 200)?;
-    let mut session = gateway.ledger.read().await?;
-    let row = find(&mut session, &id).await?;
-    let rows = session.events(&row.id, after, limit).await?;
+    let mut read = gateway.ledger.read().await?;
+    let row = find(&mut read, &id).await?;
+    let rows = read.events(&row.id, after, limit).await?;
     let full_page = i64::try_from(rows.len()).is_ok_and(|length| length == limit);
     let next = rows.last().filter(|_| full_page).map(|last| last.seq.to_string());
     Ok(Json(
@@ -137,9 +137,9 @@ pub(in crate::gateway) async fn cancel(
         .conversations
         .cancel_turn(&TurnId::new(id.clone()), &user_id, &principal(&gateway))
         .await?;
-    let mut session = gateway.ledger.read().await?;
-    let row = find(&mut session, &id).await?;
-    Ok(Json(full(&gateway, &mut session, &row).await?))
+    let mut read = gateway.ledger.read().await?;
+    let row = find(&mut read, &id).await?;
+    Ok(Json(full(&gateway, &mut read, &row).await?))
 }
 
 /// `POST /turns/{id}/retry` → 202 with the id of the turn that goes on; it begins when its lane comes to it.
@@ -168,9 +168,8 @@ pub(in crate::gateway) async fn retry(
     Ok((StatusCode::ACCEPTED, Json(json!({ "turn_id": retry.turn }))))
 }
 
-async fn find(session: &mut Read, id: &str) -> Result<TurnRow, ApiError> {
-    session
-        .turn(&TurnId::new(id))
+async fn find(read: &mut Read, id: &str) -> Result<TurnRow, ApiError> {
+    read.turn(&TurnId::new(id))
         .await?
         .ok_or_else(|| ApiError::not_found("there is no turn with this id"))
 }
@@ -179,9 +178,9 @@ fn details(gateway: &Gateway, row: &TurnRow) -> Result<Details, WorkError> {
     gateway.runner.details(row)
 }
 
-async fn summary(session: &mut Read, row: &TurnRow, details: &Details) -> Result<Value, ApiError> {
+async fn summary(read: &mut Read, row: &TurnRow, details: &Details) -> Result<Value, ApiError> {
     let gate = match &details.gate {
-        Some(id) => session.gate(id).await?.map(|record| record.gate),
+        Some(id) => read.gate(id).await?.map(|record| record.gate),
         None => None,
     };
     let mut view = views::turn(row, &details.budget, gate.as_ref());
@@ -189,9 +188,9 @@ async fn summary(session: &mut Read, row: &TurnRow, details: &Details) -> Result
     Ok(view)
 }
 
-async fn full(gateway: &Gateway, session: &mut Read, row: &TurnRow) -> Result<Value, ApiError> {
+async fn full(gateway: &Gateway, read: &mut Read, row: &TurnRow) -> Result<Value, ApiError> {
     let details = details(gateway, row)?;
-    let mut view = summary(session, row, &details).await?;
+    let mut view = summary(read, row, &details).await?;
     view["plan"] = details.plan.as_ref().map_or(Value::Null, views::plan);
     view["todos"] = json!(details.todos);
     view["todos_revision"] = json!(details.todos_revision);

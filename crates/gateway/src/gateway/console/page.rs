@@ -50,11 +50,11 @@ pub(super) struct PagePart {
 /// Everything that changes, from one snapshot of the ledger.
 async fn values(scene: &Scene) -> Result<Value, ApiError> {
     let mut values = scene.frame();
-    let mut session = scene.gateway.ledger.read().await?;
-    merge(&mut values, talk::chat(&mut session, scene).await?);
-    merge(&mut values, tasks::waiting(&mut session, scene).await?);
-    merge(&mut values, tasks::turns(&mut session, scene).await?);
-    drop(session);
+    let mut read = scene.gateway.ledger.read().await?;
+    merge(&mut values, talk::chat(&mut read, scene).await?);
+    merge(&mut values, tasks::waiting(&mut read, scene).await?);
+    merge(&mut values, tasks::turns(&mut read, scene).await?);
+    drop(read);
     let (_, report) = health::report(&scene.gateway).await;
     merge(&mut values, json!({ "status": status(scene, &report) }));
     Ok(values)

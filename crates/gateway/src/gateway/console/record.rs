@@ -31,8 +31,8 @@ pub(super) async fn show(
     Id(id): Id,
     Params(params): Params<RecordParams>,
 ) -> Result<Response, ApiError> {
-    let mut session = gateway.ledger.read().await?;
-    let Some(row) = session.turn(&TurnId::new(id)).await? else {
+    let mut read = gateway.ledger.read().await?;
+    let Some(row) = read.turn(&TurnId::new(id)).await? else {
         let page = Html(gateway.templates.page("nothing.html", head(&gateway, language, "/console/")));
         return Ok((StatusCode::NOT_FOUND, page).into_response());
     };
@@ -40,11 +40,11 @@ pub(super) async fn show(
     let mut scene = Scene::new(&gateway, language, chat, params.who.as_deref())?;
     scene.record = Some(row.id.to_string());
     // Read before the calls: one that is decided in between is then shown twice rather than not at all.
-    let open = tasks::open_card(&mut session, &scene, &row).await?;
-    let events = session.events(&row.id, 0, EVENTS).await?;
-    let actions = session.actions_of_turn(&row.id).await?;
-    let log = session.messages(&row.id).await?;
-    drop(session);
+    let open = tasks::open_card(&mut read, &scene, &row).await?;
+    let events = read.events(&row.id, 0, EVENTS).await?;
+    let actions = read.actions_of_turn(&row.id).await?;
+    let log = read.messages(&row.id).await?;
+    drop(read);
     let details = gateway.runner.details(&row)?;
     let edits: Vec<Value> = actions
         .iter()

@@ -27,22 +27,22 @@ struct Item {
 }
 
 /// Values of `chat.html`.
-pub(super) async fn chat(session: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
-    let said = session.chat_entries(&scene.chat, SHOWN, None).await?;
+pub(super) async fn chat(read: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
+    let said = read.chat_entries(&scene.chat, SHOWN, None).await?;
     let mut items = Vec::new();
     for said in said.items.into_iter().rev() {
-        let Some(mut item) = item(scene, whole(session, said).await?) else {
+        let Some(mut item) = item(scene, whole(read, said).await?) else {
             continue;
         };
         if let Some(page) = &mut item.card
             && let Some(id) = page.gate().map(GateId::new)
-            && let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none())
+            && let Some(record) = read.gate(&id).await?.filter(|record| record.decision.is_none())
         {
-            tasks::leave_to_others(session, scene, &record.gate, page).await?;
+            tasks::leave_to_others(read, scene, &record.gate, page).await?;
         }
         items.push(item);
     }
-    let running = session
+    let running = read
         .list_turns(&ListQuery {
             chat: Some(scene.chat.clone()),
             status: Some(String::from(TurnStatus::Running.as_str())),
@@ -67,12 +67,12 @@ pub(super) async fn chat(session: &mut Read, scene: &Scene) -> Result<Value, Api
 }
 
 /// A card of calls; while it asks, with all of their arguments. Later they stand in the record.
-async fn whole(session: &mut Read, mut said: ChatEntry) -> Result<ChatEntry, ApiError> {
+async fn whole(read: &mut Read, mut said: ChatEntry) -> Result<ChatEntry, ApiError> {
     if let ChatEntry::Bot { content, .. } = &mut said
         && let Outbound::ApprovalCard(card) = content
     {
         let rows = match card.head.state {
-            CardState::Open { .. } => session.actions_of_gate(&card.gate_id).await?,
+            CardState::Open { .. } => read.actions_of_gate(&card.gate_id).await?,
             CardState::Informed | CardState::Decided { .. } => Vec::new(),
         };
         tasks::show_whole(content, &rows, ChannelKind::Console);

@@ -70,8 +70,8 @@ pub(super) struct Task {
 }
 
 /// Values of `waiting.html`.
-pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
-    let paused = session
+pub(super) async fn waiting(read: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
+    let paused = read
         .list_turns(&ListQuery {
             status: Some(String::from(TurnStatus::Paused.as_str())),
             limit: WAITING,
@@ -80,34 +80,34 @@ pub(super) async fn waiting(session: &mut Read, scene: &Scene) -> Result<Value, 
         .await?;
     let mut all = Vec::new();
     for row in &paused.items {
-        all.extend(open_card(session, scene, row).await?.map(|(open, page)| gate(scene, &open, page)));
+        all.extend(open_card(read, scene, row).await?.map(|(open, page)| gate(scene, &open, page)));
     }
     Ok(json!({ "waiting": all, "more_waits": paused.next.is_some() }))
 }
 
 /// The gate at which the turn waits, and its card. `None` means that it waits at none, or that a newer version wrote it: the rest of the page
 /// goes on.
-pub(super) async fn open_card(session: &mut Read, scene: &Scene, row: &TurnRow) -> Result<Option<(Gate, CardPage)>, ApiError> {
+pub(super) async fn open_card(read: &mut Read, scene: &Scene, row: &TurnRow) -> Result<Option<(Gate, CardPage)>, ApiError> {
     let Some(id) = scene.gateway.runner.details(row).ok().and_then(|details| details.gate) else {
         return Ok(None);
     };
-    let Some(record) = session.gate(&id).await?.filter(|record| record.decision.is_none()) else {
+    let Some(record) = read.gate(&id).await?.filter(|record| record.decision.is_none()) else {
         return Ok(None);
     };
-    let rows = session.actions_of_gate(&id).await?;
-    let mut card = scene.gateway.conversations.open_card(session, &record, &rows).await?;
+    let rows = read.actions_of_gate(&id).await?;
+    let mut card = scene.gateway.conversations.open_card(read, &record, &rows).await?;
     show_whole(&mut card, &rows, record.gate.conversation.channel);
     let channel = record.gate.conversation.channel;
     let mut page = scene.card(channel, &card);
     if let Some(page) = page.as_mut().filter(|_| channel == ChannelKind::Console) {
-        leave_to_others(session, scene, &record.gate, page).await?;
+        leave_to_others(read, scene, &record.gate, page).await?;
     }
     Ok(page.map(|page| (record.gate, page)))
 }
 
 /// Takes the buttons off the card when the reader may do nothing at its gate, and says who may.
-pub(super) async fn leave_to_others(session: &mut Read, scene: &Scene, gate: &Gate, page: &mut CardPage) -> Result<(), ApiError> {
-    let told = scene.gateway.conversations.bystander(session, gate, &scene.people.me.id).await?;
+pub(super) async fn leave_to_others(read: &mut Read, scene: &Scene, gate: &Gate, page: &mut CardPage) -> Result<(), ApiError> {
+    let told = scene.gateway.conversations.bystander(read, gate, &scene.people.me.id).await?;
     let name = |id: &str| scene.person(id).name;
     match told.map(|told| with_names(&told, &name).unwrap_or(told)) {
         Some(Notice::NotEntitled { requester }) => page.without_buttons(&scene.say("console.waits_for", json!({ "people": requester }))),
@@ -192,8 +192,8 @@ fn gate(scene: &Scene, gate: &Gate, card: CardPage) -> Waiting {
 }
 
 /// Values of `turns.html`.
-pub(super) async fn turns(session: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
-    let rows = session
+pub(super) async fn turns(read: &mut Read, scene: &Scene) -> Result<Value, ApiError> {
+    let rows = read
         .list_turns(&ListQuery {
             limit: TURNS,
             ..ListQuery::default()
@@ -201,13 +201,13 @@ pub(super) async fn turns(session: &mut Read, scene: &Scene) -> Result<Value, Ap
         .await?;
     let mut all = Vec::new();
     for row in &rows.items {
-        let events = session.events(&row.id, (row.events - EVENTS).max(0), EVENTS).await?;
+        let events = read.events(&row.id, (row.events - EVENTS).max(0), EVENTS).await?;
         all.push(task(scene, row, &events, true));
     }
-    let queue = session.list_queue(None, WAITING, None).await?;
+    let queue = read.list_queue(None, WAITING, None).await?;
     let mut queued = Vec::new();
     for (row, position) in &queue.items {
-        let asked = session.asked(row).await?;
+        let asked = read.asked(row).await?;
         queued.push(in_line(scene, row, *position, &asked));
     }
     Ok(json!({ "turns": all, "queued": queued }))

@@ -416,8 +416,8 @@ async fn show_progress(tx: &mut Tx, row: &mut TurnRow, before: &TurnState, turn:
 }
 
 /// Repaints a gate's card with its decision, its rows and what came of them; the buttons go.
-pub(super) async fn repaint(session: &mut Tx, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
-    let rows = session.actions_of_gate(&gate.id).await?;
+pub(super) async fn repaint(tx: &mut Tx, gate: &Gate, decision: &Decision) -> Result<(), StoreError> {
+    let rows = tx.actions_of_gate(&gate.id).await?;
     let content = gate.card.painted(
         CardState::Decided {
             decision: decision.clone(),
@@ -428,7 +428,7 @@ pub(super) async fn repaint(session: &mut Tx, gate: &Gate, decision: &Decision) 
     let denied = |row: &Action| row.decision.as_ref().is_some_and(|decision| decision.via == Via::Rule);
     let over = |row: &&Action| row.result.is_some() || denied(row) || matches!(row.status, ActionStatus::Expired | ActionStatus::Unknown);
     let done = rows.iter().filter(over).count().to_string();
-    session.repaint_card(gate, &format!("rows {done}"), content).await
+    tx.repaint_card(gate, &format!("rows {done}"), content).await
 }
 
 #[cfg(test)]

@@ -30,21 +30,21 @@ pub(super) enum EventCursor {
 /// The cursor that is asked for, or what is wrong with the question.
 pub(super) async fn cursor(gateway: &Gateway, params: SocketParams) -> Result<EventCursor, ApiError> {
     let SocketParams { turn, chat, after } = params;
-    let mut session = gateway.ledger.read().await?;
+    let mut read = gateway.ledger.read().await?;
     let Some(turn) = turn else {
         let Some(after) = after else {
-            return Ok(EventCursor::All(Tail::from_now(&mut session, chat).await?));
+            return Ok(EventCursor::All(Tail::from_now(&mut read, chat).await?));
         };
         let mut last = Vec::new();
         for id in after.split(',') {
             if last.len() == NAMED {
                 return Err(ApiError::bad_request(format!("after may name {NAMED} events")));
             }
-            last.push(place(&mut session, id).await?);
+            last.push(place(&mut read, id).await?);
         }
         return Ok(EventCursor::All(Tail::after(chat, &last)));
     };
-    let row = session.turn(&TurnId::new(turn)).await?;
+    let row = read.turn(&TurnId::new(turn)).await?;
     let row = row.filter(|row| chat.is_none_or(|chat| row.conversation.chat == chat));
     let id = row.ok_or_else(|| ApiError::not_found("there is no such turn"))?.id;
     let seq = match after.as_deref() {
@@ -53,7 +53,7 @@ pub(super) async fn cursor(gateway: &Gateway, params: SocketParams) -> Result<Ev
             Ok(seq) if seq >= 0 => seq,
             Ok(_) => return Err(ApiError::bad_request("after must be a whole number from 0, or an event's id")),
             Err(_) => {
-                let place = place(&mut session, after).await?;
+                let place = place(&mut read, after).await?;
                 if place.turn_id != id {
                     return Err(ApiError::invalid("after names an event of another turn"));
                 }
@@ -64,12 +64,12 @@ pub(super) async fn cursor(gateway: &Gateway, params: SocketParams) -> Result<Ev
     Ok(EventCursor::Turn(id, seq))
 }
 
-async fn place(session: &mut Read, id: &str) -> Result<EventPlace, ApiError> {
+async fn place(read: &mut Read, id: &str) -> Result<EventPlace, ApiError> {
     if !id.starts_with("ev_") || id.chars().any(char::is_control) {
         return Err(ApiError::bad_request(
             "after must be an event's id, or several with commas between; with turn a seq will do",
         ));
     }
-    let place = session.event_place(id).await?;
+    let place = read.event_place(id).await?;
     place.ok_or_else(|| ApiError::invalid("after names an event that is not there, or not any more: begin without it"))
 }
