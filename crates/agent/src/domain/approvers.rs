@@ -63,7 +63,7 @@ impl Approvers {
         let parts = self.parts();
         let is_one = |part: &Self, id: &str| match part {
             // The members of a group are not known here. So a list with a group does not rule out anybody.
-            Self::Listed(ids) => ids.iter().any(|listed| listed == id || is_group(listed)),
+            Self::Listed(ids) => ids.iter().any(|listed| listed == id || ChannelKind::is_group_anywhere(listed)),
             other => other.allow(id, requester),
         };
         let named = parts.iter().copied().flat_map(|part| match part {
@@ -152,7 +152,7 @@ impl<'a> Deciders<'a> {
     /// How many different people these are at most. `None` where that is not known: everybody, or the members of a group.
     #[must_use]
     pub fn most(&self) -> Option<usize> {
-        let open = self.others || self.anyone || self.people.iter().any(|id| is_group(id));
+        let open = self.others || self.anyone || self.people.iter().any(|id| ChannelKind::is_group_anywhere(id));
         (!open).then_some(self.people.len())
     }
 
@@ -165,10 +165,6 @@ impl<'a> Deciders<'a> {
             _ => self,
         }
     }
-}
-
-fn is_group(id: &str) -> bool {
-    [ChannelKind::Lark, ChannelKind::Slack].iter().any(|channel| channel.is_group(id))
 }
 
 #[cfg(test)]

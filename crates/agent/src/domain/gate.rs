@@ -1,5 +1,7 @@
 //! A gate: a reason to wait for a person.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Conversation, GateId, GateKind, LaneId, Millis, Outbound, TurnId};
@@ -61,6 +63,12 @@ pub struct FollowUp {
 }
 
 impl Gate {
+    /// How long a gate of `ttl_ms` waits at most after it was opened, also while its card is not delivered.
+    #[must_use]
+    pub fn longest_wait(ttl_ms: i64) -> Duration {
+        Duration::from_millis(u64::try_from(ttl_ms.saturating_mul(2)).unwrap_or(0))
+    }
+
     /// Does `other` ask for the same consent: to this version of the plan, word for word?
     #[must_use]
     pub fn asks_the_same(&self, other: &Self) -> bool {

@@ -105,6 +105,11 @@ pub enum ChannelKind {
 }
 
 impl ChannelKind {
+    /// Every kind. A new one belongs here, too: the compiler does not see that it is missing.
+    pub const ALL: [Self; 3] = [Self::Lark, Self::Slack, Self::Console];
+    /// Those with accounts of their own; people choose their names on the console.
+    pub const PLATFORMS: [Self; 2] = [Self::Lark, Self::Slack];
+
     /// Lower-case name as used in the ledger, the API and the configuration.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -145,6 +150,12 @@ impl ChannelKind {
             // People choose their own names here.
             Self::Console => false,
         }
+    }
+
+    /// Does `id` name a group of people on any platform?
+    #[must_use]
+    pub fn is_group_anywhere(id: &str) -> bool {
+        Self::PLATFORMS.iter().any(|platform| platform.is_group(id))
     }
 
     /// Does `id` name one person here, whom the bot can write to: a Slack user (`U…`, `W…`) or a Lark open id (`ou_…`)?

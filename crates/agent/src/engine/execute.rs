@@ -1,4 +1,4 @@
-//! Running tools: reads together, write calls one by one, each journaled `sent` before and `done` after.
+//! Running tools: reads together, write calls one by one, each journaled `running` before and `done` after.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -3,8 +3,6 @@
 //! Every gate has an `rv_` id, so that all cards use the same buttons. A plan review's marker is rendered while its gate is open and never
 //! stored, so the log only grows. A card names those who may approve as the settings were when it was made; the decision reads them again.
 
-use std::time::Duration;
-
 use crate::domain::{Decision, DecisionKind, Event, GateId, GateKind, Outbound, ResumedReason, Role, TurnReason, TurnStatus, digest128};
 
 use super::end::TurnEnd;
@@ -17,11 +15,6 @@ pub(super) fn digest(parts: &[&str]) -> String {
 }
 
 impl Reducer<'_> {
-    /// How long a gate waits at most, whether or not its card was delivered.
-    pub(super) fn hard_ttl(&self) -> Duration {
-        Duration::from_millis(u64::try_from(self.turn.state.policy.ttl_ms).unwrap_or(0)).saturating_mul(2)
-    }
-
     /// The model's words beside the calls that are open, or just answered.
     pub(super) fn words_beside_calls(&self) -> Option<String> {
         let last = self.turn.log.iter().rev().find(|message| message.role == Role::Assistant);

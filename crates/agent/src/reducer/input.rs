@@ -45,7 +45,7 @@ pub struct FailedTry {
 pub struct CallOutcome {
     /// The model's call id.
     pub call_id: String,
-    /// The answer, or none when it is not known whether the call ran (a crash between `sent` and `done`).
+    /// The answer, or none when it is not known whether the call ran (a crash while it was `running`).
     pub result: Option<ToolResult>,
 }
 

@@ -93,7 +93,7 @@ fn check_secret(channel: &str, secret: &Secret, layered: &Values, rule: &mut Not
 
 /// Gives `look` the hot keys of every channel, and of every profile in each of its channels.
 fn for_each_place(live: &Live, look: &mut dyn FnMut(&str, ChannelKind, &ChannelLive)) {
-    for channel in [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console] {
+    for channel in ChannelKind::ALL {
         look(&profiles::path(channel), channel, live.of_channel(channel));
     }
     for profile in live.profiles.iter() {
@@ -205,9 +205,7 @@ fn check_quorums_of_rules(live: &Live, rule: &mut Note<'_>) {
 /// Gives `look` the hot keys of every place where a rule holds: its chats, else the enabled platforms and their profiles. Without a platform
 /// people work on the console.
 fn for_each_place_of(live: &Live, rule: &Rule, look: &mut dyn FnMut(&str, ChannelKind, &ChannelLive)) {
-    let platform = [ChannelKind::Lark, ChannelKind::Slack]
-        .into_iter()
-        .any(|kind| live.is_enabled(kind));
+    let platform = ChannelKind::PLATFORMS.into_iter().any(|kind| live.is_enabled(kind));
     let counts = |kind: ChannelKind| {
         if kind == ChannelKind::Console {
             !platform

@@ -41,9 +41,7 @@ impl Profile {
     /// The channels that its chats belong to, by the form of their ids.
     pub(super) fn channels(&self) -> impl Iterator<Item = ChannelKind> {
         let has = |channel: &ChannelKind| self.chats.iter().any(|chat| channel_of(chat).0 == *channel);
-        [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console]
-            .into_iter()
-            .filter(has)
+        ChannelKind::ALL.into_iter().filter(has)
     }
 
     fn of(all: &Config, section: &Map<String, Value>) -> Result<Self, ConfigError> {

@@ -63,7 +63,7 @@ fn built_in_defaults() {
         (live.lark.locale, live.slack.locale, live.console.locale),
         (Locale::ZhCn, Locale::EnUs, Locale::ZhCn)
     );
-    for kind in [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console] {
+    for kind in ChannelKind::ALL {
         assert_eq!(live.policy(kind, "c"), Policy::default(), "what an embedding program begins with");
     }
     for channel in [&live.lark, &live.slack, &live.console] {

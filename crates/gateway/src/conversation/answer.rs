@@ -1,4 +1,5 @@
-//! The one road of an answer to a gate. Presses, words in a chat, thumbs, the console and the API come here, and find the time checked.
+//! The one way of an answer to a gate: presses, words in a chat, thumbs, the console and the API. It checks the time. What ends a gate
+//! without an answer is elsewhere: `/stop` in `stop`, a thumb that is taken away in `settle`.
 //!
 //! Each caller adds what is its own: a press paints the card, words get a mark, a request gets a status code.
 

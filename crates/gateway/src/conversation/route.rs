@@ -54,7 +54,8 @@ pub(super) enum Meaning {
     Instead,
 }
 
-/// Decides what the message of `context` means; the first rule that fits wins.
+/// Decides what the message of `context` means. The first of these that fits wins: nobody who may be heard, words to others, files and texts
+/// that cannot be read; then a command, an answer to an open gate, an answer that comes late, a task.
 pub(super) fn route(context: &MessageContext) -> Meaning {
     let heard = context.hears();
     if heard == Right::No {
@@ -107,7 +108,7 @@ fn tell_if_called(context: &MessageContext, why: &'static str, notice: Notice) -
     }
 }
 
-/// Rule 1: commands.
+/// What a command means.
 fn meaning_of_command(context: &MessageContext, command: &ChatCommand) -> Meaning {
     match command {
         ChatCommand::Stop => match context.replied_gate().filter(|gate| gate.requester != context.sender) {
@@ -160,7 +161,7 @@ enum GateChoice<'a> {
     Nothing,
 }
 
-/// Rule 2, which gate. A yes to a message that is not ours, as far as we know, says nothing of what is open beside it. A person who
+/// The gate that is answered. A yes to a message that is not ours, as far as we know, says nothing of what is open beside it. A person who
 /// says it to us is asked which card they mean; others talk to each other.
 fn choose_gate(context: &MessageContext) -> GateChoice<'_> {
     match nearest_gate(context) {
@@ -236,7 +237,7 @@ fn others_gate<'a>(context: &MessageContext, others: &[&'a Gate]) -> GateChoice<
     }
 }
 
-/// Rules 2 and 3: an answer to an open gate. `None` means it is not one.
+/// An answer to an open gate. `None` means it is not one.
 fn answer(context: &MessageContext) -> Option<Meaning> {
     let gate = match choose_gate(context) {
         GateChoice::Gate(gate) => gate,
@@ -275,7 +276,7 @@ fn answer(context: &MessageContext) -> Option<Meaning> {
     context.phrase.is_listed().then_some(Meaning::Ignore("not entitled"))
 }
 
-/// Rule 4: an answer that comes when nothing waits for it any more. `None` means it is not one.
+/// An answer that comes when nothing waits for it any more. `None` means it is not one.
 fn late(context: &MessageContext) -> Option<Meaning> {
     if context.phrase == Phrase::Ignore {
         return None;
@@ -328,7 +329,7 @@ fn was_approved(record: &GateRecord) -> bool {
         .is_some_and(|decision| decision.kind == DecisionKind::Approve)
 }
 
-/// Rule 5: a task, if it is for us.
+/// A task, if it is for us.
 fn task(context: &MessageContext) -> Meaning {
     if !(context.is_called() || context.group_all) {
         return Meaning::Ignore("not for us");

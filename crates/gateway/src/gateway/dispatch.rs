@@ -22,7 +22,6 @@ const RETRY: Duration = Duration::from_millis(200);
 const MAX_PARALLEL: usize = 64;
 /// Of those, places that only posts get.
 const FOR_POSTS: usize = 16;
-const PLATFORMS: [ChannelKind; 3] = [ChannelKind::Lark, ChannelKind::Slack, ChannelKind::Console];
 /// The shortest time between two tries.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// How long repaints and marks are tried, and wait for the platform's rates, at most.
@@ -72,7 +71,7 @@ impl Platform {
 
 impl Dispatcher {
     pub(super) fn new(gateway: Gateway, owner: String, tasks: TaskTracker) -> Self {
-        let platforms = PLATFORMS.map(|channel| Platform {
+        let platforms = ChannelKind::ALL.map(|channel| Platform {
             channel,
             places: Arc::new(Semaphore::new(MAX_PARALLEL)),
             batch_sizes: gateway.channels.out(channel).batch_sizes(),

@@ -1,4 +1,4 @@
-//! Every route on one screen.
+//! The webhooks, which go past the router, then the routes of the API and of health. The console has a table of its own.
 
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;

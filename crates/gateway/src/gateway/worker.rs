@@ -1,8 +1,6 @@
-//! The workers: triage, lanes, dispatcher, the bot's identity, house-keeping.
+//! The workers: triage, lanes, dispatcher, the bot's identity, sockets, upkeep of the store and of metrics.
 //!
 //! Each loop sleeps until the ledger wakes it, until something is due, or for one poll. A wake-up may be missed, work may not.
-//!
-//! The loops hand leases to `Runner::work_on_lane` directly. `conversation` has no part in it, so it does not stand between.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -125,7 +123,7 @@ pub fn start_workers(gateway: &Gateway) -> Workers {
         let workers = workers.clone();
         move || triage_loop(workers.clone())
     }));
-    for kind in [ChannelKind::Lark, ChannelKind::Slack] {
+    for kind in ChannelKind::PLATFORMS {
         tasks.spawn(identity_loop(gateway.clone(), stop.clone(), kind));
     }
     tasks.spawn(prune_loop(gateway.clone(), stop.clone()));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::domain::handshake::Actor;
 use crate::domain::{
     Action, ActionId, ActionStatus, ActionView, ApprovalCard, CardState, Cover, CoverageKind, Decision, DecisionKind, EffectClass, Event,
-    GateId, GateKind, Outbound, Ruling, TurnId, Via, covering, on_one_card,
+    Gate, GateId, GateKind, Outbound, Ruling, TurnId, Via, covering, on_one_card,
 };
 use crate::reducer::writer::Reducer;
 use crate::reducer::{Effect, GateOpening, OpenGate, ReviewOutcome, RowVerdict, compose, gates};
@@ -268,7 +268,9 @@ impl Reducer<'_> {
             status,
             position: u32::try_from(position).unwrap_or(u32::MAX),
             created_at: self.env.now,
-            expires_at: gate_id.is_some().then(|| self.env.now.plus(self.hard_ttl())),
+            expires_at: gate_id
+                .is_some()
+                .then(|| self.env.now.plus(Gate::longest_wait(self.turn.state.policy.ttl_ms))),
             gate_id,
             decision,
             covered_by: covered_by.flatten(),

@@ -1,4 +1,4 @@
-//! Row 3 of `docs/agent.md`: the review of a plan, and what its decision does.
+//! The review of a plan (rows 3 and 8 of `docs/agent.md`): opens it, and applies its decision.
 
 use crate::domain::{CardState, Decision, DecisionKind, GateKind, Message, Notice, Outbound, ResumedReason, Role, TurnReason};
 use crate::reducer::end::TurnEnd;

@@ -81,7 +81,7 @@ impl<'a> Audience<'a> {
 
     /// Does the requester wait for others? They may be a member of a group that is asked.
     pub(in crate::channels) fn waits(&self) -> bool {
-        let may = |id: &&str| *id == self.requester || is_group(id);
+        let may = |id: &&str| *id == self.requester || ChannelKind::is_group_anywhere(id);
         let may = self.deciders.anyone || self.deciders.people.iter().any(may);
         !may && (self.not_requester() || self.listed().is_some())
     }
@@ -115,11 +115,6 @@ impl<'a> Audience<'a> {
         values["requester"] = json!(requester);
         values["slack"] = json!(slack);
     }
-}
-
-/// Does `id` name a group, on whatever platform?
-pub(in crate::channels) fn is_group(id: &str) -> bool {
-    [ChannelKind::Lark, ChannelKind::Slack].iter().any(|channel| channel.is_group(id))
 }
 
 /// The person who is mentioned before a text in a group.

@@ -1,7 +1,5 @@
 //! What one step of the reducer changes in the ledger, written into one transaction.
 
-use std::time::Duration;
-
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
 use countersign_agent::domain::{
@@ -332,7 +330,7 @@ async fn open_gate(
         card,
         replaces,
     } = opening;
-    let hard_limit = Duration::from_millis(u64::try_from(ttl_ms.saturating_mul(2)).unwrap_or(0));
+    let hard_limit = Gate::longest_wait(ttl_ms);
     let older = match &replaces {
         Some(older) => tx.gate(older).await?,
         None => None,

@@ -227,7 +227,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Moves a row under the fence. `approved` → `running` is the `sent` mark.
+    /// Moves a row under the fence. `approved` → `running` comes before the call is sent.
     ///
     /// # Errors
     /// `Stale` when the lease is lost, or when a row that is to run is not `approved` (any more): nothing may run twice.

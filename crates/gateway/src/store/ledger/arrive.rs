@@ -1,4 +1,5 @@
-//! New rows of the inbox: appended here (on a file by `file_inbox`), told from copies by their keys when they are triaged.
+//! New rows of the inbox: batches of events on a server (`file_inbox` has those of a file), and on both databases the rows that a transaction
+//! handles itself. Copies are told by their keys when they are triaged.
 
 use std::time::Duration;
 

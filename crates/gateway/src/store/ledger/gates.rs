@@ -322,8 +322,8 @@ impl Tx {
         let open = row.text("status")? == "pending";
         let now = self.now();
         let started = now.0.saturating_add(gate.ttl_ms);
-        let hard_limit = gate.opened_at.0.saturating_add(gate.ttl_ms.saturating_mul(2));
-        let expires_at = if open { started.min(hard_limit) } else { gate.expires_at.0 };
+        let hard_limit = gate.opened_at.plus(Gate::longest_wait(gate.ttl_ms));
+        let expires_at = if open { started.min(hard_limit.0) } else { gate.expires_at.0 };
         // Programs of the version before find the card by `card_ref`.
         self.run(
             "UPDATE gates SET delivered_at = $1, card_at = $2, card_message = $3, card_ref = $4, expires_at = $5

@@ -30,14 +30,14 @@ pub(super) struct Effects {
     pub(super) lanes: bool,
     pub(super) outbox: bool,
     pub(super) events: bool,
-    pub(super) endings: Vec<ListenEnd>,
+    pub(super) settled: Vec<Settled>,
     /// What Redis shall know of pending reviews.
     pub(super) reviews: Vec<ReviewChange>,
 }
 
 /// Something that was settled, for the metrics.
 #[derive(Debug)]
-pub(super) enum ListenEnd {
+pub(super) enum Settled {
     Gate {
         gate: GateKind,
         kind: DecisionKind,
@@ -55,7 +55,7 @@ pub(super) enum ListenEnd {
     },
 }
 
-impl ListenEnd {
+impl Settled {
     fn count(self) {
         match self {
             Self::Gate { gate, kind, via, waited } => {
@@ -95,7 +95,7 @@ impl Wakeups {
                 redis.write(change);
             }
         }
-        for settled in effects.endings {
+        for settled in effects.settled {
             settled.count();
         }
     }
