@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{ChatType, DecisionKind, GateId, InboundMessage, Millis};
+use countersign_agent::domain::{Addressed, ChatType, DecisionKind, GateId, InboundMessage, Millis};
 
 use crate::config::GroupTrigger;
 use crate::store::{GateRecord, InboxRow, ListQuery, Read, StoreError, TurnRow, Tx};
@@ -43,17 +43,8 @@ pub(super) async fn load_context(
     let threads_count = !direct && channel.group_trigger == GroupTrigger::Thread;
     let own_thread = threads_count && !place.thread.is_empty() && tx.has_lane(&lane).await?;
     let overheard = !(direct || said.to_bot || group_all || own_thread) && message.replies_to.is_empty();
-    if overheard {
-        // Said beside every thread of ours, nothing but `OK` itself counts, and only while somebody is waited for.
-        let beside = place.thread.is_empty() || message.message_id.as_ref() == Some(&place.thread);
-        let heard = if beside {
-            is_plain_ok(&said) && tx.anything_waits(place, sender).await?
-        } else {
-            tx.anything_open(place).await?
-        };
-        if !heard {
-            return Ok(None);
-        }
+    if overheard && !may_answer_a_card(tx, row, message, &said).await? {
+        return Ok(None);
     }
     let mut open = tx.open_gates(place).await?;
     for gate in open.iter().filter(|gate| now >= gate.expires_at) {
@@ -85,15 +76,7 @@ pub(super) async fn load_context(
     let phrase = Phrase::of(&said, direct);
     let closed = if phrase.is_listed() {
         match (closed_lately(tx, row, &rights, direct, now).await?, lapsed) {
-            // Its time is over, also while nobody has written that down yet.
-            (None, Some(id)) => tx.gate(&id).await?.map(|record| GateRecord {
-                decision: Some(
-                    record
-                        .decision
-                        .unwrap_or_else(|| Actor::system(now).decision(DecisionKind::Expire, None)),
-                ),
-                ..record
-            }),
+            (None, Some(id)) => lapsed_gate(tx, &id, now).await?,
             (closed, _) => closed,
         }
     } else {
@@ -138,6 +121,30 @@ pub(super) async fn load_context(
         closed,
         under_way,
         lane,
+    }))
+}
+
+/// May a message answer a card that was said to nobody in particular? Beside every thread of ours nothing but `OK` itself counts, and only while
+/// somebody is waited for.
+async fn may_answer_a_card(tx: &mut Tx, row: &InboxRow, message: &InboundMessage, said: &Addressed) -> Result<bool, StoreError> {
+    let place = &row.inbound.conversation;
+    let beside = place.thread.is_empty() || message.message_id.as_ref() == Some(&place.thread);
+    if beside {
+        Ok(is_plain_ok(said) && tx.anything_waits(place, &row.inbound.sender).await?)
+    } else {
+        tx.anything_open(place).await
+    }
+}
+
+/// A gate whose time is over, as closed also while nobody has written that down yet.
+async fn lapsed_gate(tx: &mut Tx, id: &GateId, now: Millis) -> Result<Option<GateRecord>, StoreError> {
+    Ok(tx.gate(id).await?.map(|record| GateRecord {
+        decision: Some(
+            record
+                .decision
+                .unwrap_or_else(|| Actor::system(now).decision(DecisionKind::Expire, None)),
+        ),
+        ..record
     }))
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use countersign_agent::domain::SignalKind;
 use countersign_agent::domain::handshake::Actor;
-use countersign_agent::domain::{ChannelKind, ChatType, Conversation, InboundBody, InboundMessage, Notice, ReactionMark, Via};
+use countersign_agent::domain::{ChannelKind, ChatType, Conversation, Gate, InboundBody, InboundMessage, Notice, ReactionMark, Via};
 use metrics::counter;
 
 use crate::store::{DamagedRow, InboxRow, StoreError, Tx};
@@ -313,25 +313,7 @@ impl Conversations {
                 if say::hint(tx, row, &gate, &act).await? {
                     return Ok(RowEnd::Done("hint"));
                 }
-                let given = GateAnswer {
-                    to: AnswerTo::Gate(&gate.id),
-                    verb: &context.verb(),
-                    by: &actor,
-                    teams: &row.inbound.sender_teams,
-                    place: None,
-                    edit: None,
-                };
-                let Some(Answered { outcome, notice, .. }) = answer(self, tx, &given).await? else {
-                    return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
-                };
-                match (outcome, notice) {
-                    (_, Notice::GroupUnknown { groups }) => return Ok(RowEnd::LookUp(groups)),
-                    // The card tells everybody; the mark tells the one who answered that they were understood.
-                    (GateOutcome::Decided(_) | GateOutcome::RowsDecided(_), _) => say::mark(tx, row, ReactionMark::Seen).await?,
-                    (GateOutcome::Voted { .. }, notice) => say::tell(tx, row, notice).await?,
-                    (_, notice) => say::tell_seldom(tx, row, notice, now).await?,
-                }
-                Ok(RowEnd::Done("answer"))
+                self.answer_gate(tx, row, context, &gate, &actor).await
             }
             Meaning::Stop(turn) => {
                 stop::stop(tx, row, context, turn.as_ref(), &actor).await?;
@@ -363,6 +345,36 @@ impl Conversations {
                 Ok(RowEnd::Task)
             }
         }
+    }
+
+    /// Words that answer `gate`.
+    async fn answer_gate(
+        &self,
+        tx: &mut Tx,
+        row: &InboxRow,
+        context: &MessageContext,
+        gate: &Gate,
+        actor: &Actor,
+    ) -> Result<RowEnd, StoreError> {
+        let given = GateAnswer {
+            to: AnswerTo::Gate(&gate.id),
+            verb: &context.verb(),
+            by: actor,
+            teams: &row.inbound.sender_teams,
+            place: None,
+            edit: None,
+        };
+        let Some(Answered { outcome, notice, .. }) = answer(self, tx, &given).await? else {
+            return Err(StoreError::Corrupt(format!("gate {} is gone", gate.id)));
+        };
+        match (outcome, notice) {
+            (_, Notice::GroupUnknown { groups }) => return Ok(RowEnd::LookUp(groups)),
+            // The card tells everybody; the mark tells the one who answered that they were understood.
+            (GateOutcome::Decided(_) | GateOutcome::RowsDecided(_), _) => say::mark(tx, row, ReactionMark::Seen).await?,
+            (GateOutcome::Voted { .. }, notice) => say::tell(tx, row, notice).await?,
+            (_, notice) => say::tell_seldom(tx, row, notice, self.clock.now()).await?,
+        }
+        Ok(RowEnd::Done("answer"))
     }
 }
 
