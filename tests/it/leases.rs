@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::store_kit::{Store, lane_task, place_on, simple, stores};
+use crate::store_kit::{Store, lane_task, place_on, simple, store};
 use crate::support::api::eventually;
 use crate::triage::cards;
 
@@ -76,66 +76,65 @@ async fn prolonged(store: &Store) {
 /// somebody else has taken stops at once, and the lanes of work that was dropped are not prolonged any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_leases_are_prolonged_together() {
-    for store in stores().await {
-        let asked = Arc::new(Semaphore::new(0));
-        let runner = runner(&store, &asked);
-        let (mut working, mut leases, mut handles) = (JoinSet::new(), Vec::new(), Vec::new());
-        for number in 0..LANES {
-            lane_task(
-                &store,
-                &simple(
-                    &number.to_string(),
-                    &place_on(ChannelKind::Console, &format!("C{number}"), ""),
-                    "ou_1",
-                ),
-            )
-            .await;
-            let since = Instant::now();
-            let lease = claim(&store).await.unwrap();
-            leases.push(lease.clone());
-            let runner = runner.clone();
-            handles.push(working.spawn(async move {
-                let lane = lease.lane_id.clone();
-                let hold = Hold::since(since, LEASE);
-                (lane, runner.work_on_lane(lease, hold, CancellationToken::new()).await)
-            }));
-        }
-        let all = u32::try_from(LANES).unwrap();
-        asked.acquire_many(all).await.unwrap().forget();
-
-        let before = *store.ledger.commits().borrow();
-        for _ in 0..3 {
-            store.pass(LEASE_MS - 1);
-            prolonged(&store).await;
-        }
-        let commits = *store.ledger.commits().borrow() - before;
-        assert!(commits <= all.into(), "{commits} commits, three times for each of {LANES} lanes");
-        assert!(working.try_join_next().is_none());
-
-        // Somebody else has it: as after a takeover.
-        let mut tx = store.ledger.begin().await.unwrap();
-        assert!(tx.release(&leases[0], Millis::NEVER).await.unwrap());
-        tx.commit().await.unwrap();
-        let (lane, ended) = working.join_next().await.unwrap().unwrap();
-        assert_eq!(lane, leases[0].lane_id);
-        assert!(matches!(ended, Err(WorkError::Store(StoreError::Stale))), "{ended:?}");
-
-        for dropped in &handles[2..] {
-            dropped.abort();
-        }
-        while working.len() > 1 {
-            working.join_next().await;
-        }
-        store.pass(LEASE_MS - 1);
-        let mut commits = store.ledger.commits();
-        commits.mark_unchanged();
-        commits.changed().await.unwrap();
-        store.pass(1);
-        let mut free = HashSet::new();
-        while let Some(lease) = claim(&store).await {
-            free.insert(lease.lane_id);
-        }
-        let dropped: HashSet<_> = leases[2..].iter().map(|lease| lease.lane_id.clone()).collect();
-        assert_eq!(free, dropped);
+    let store = store().await;
+    let asked = Arc::new(Semaphore::new(0));
+    let runner = runner(&store, &asked);
+    let (mut working, mut leases, mut handles) = (JoinSet::new(), Vec::new(), Vec::new());
+    for number in 0..LANES {
+        lane_task(
+            &store,
+            &simple(
+                &number.to_string(),
+                &place_on(ChannelKind::Console, &format!("C{number}"), ""),
+                "ou_1",
+            ),
+        )
+        .await;
+        let since = Instant::now();
+        let lease = claim(&store).await.unwrap();
+        leases.push(lease.clone());
+        let runner = runner.clone();
+        handles.push(working.spawn(async move {
+            let lane = lease.lane_id.clone();
+            let hold = Hold::since(since, LEASE);
+            (lane, runner.work_on_lane(lease, hold, CancellationToken::new()).await)
+        }));
     }
+    let all = u32::try_from(LANES).unwrap();
+    asked.acquire_many(all).await.unwrap().forget();
+
+    let before = *store.ledger.commits().borrow();
+    for _ in 0..3 {
+        store.pass(LEASE_MS - 1);
+        prolonged(&store).await;
+    }
+    let commits = *store.ledger.commits().borrow() - before;
+    assert!(commits <= all.into(), "{commits} commits, three times for each of {LANES} lanes");
+    assert!(working.try_join_next().is_none());
+
+    // Somebody else has it: as after a takeover.
+    let mut tx = store.ledger.begin().await.unwrap();
+    assert!(tx.release(&leases[0], Millis::NEVER).await.unwrap());
+    tx.commit().await.unwrap();
+    let (lane, ended) = working.join_next().await.unwrap().unwrap();
+    assert_eq!(lane, leases[0].lane_id);
+    assert!(matches!(ended, Err(WorkError::Store(StoreError::Stale))), "{ended:?}");
+
+    for dropped in &handles[2..] {
+        dropped.abort();
+    }
+    while working.len() > 1 {
+        working.join_next().await;
+    }
+    store.pass(LEASE_MS - 1);
+    let mut commits = store.ledger.commits();
+    commits.mark_unchanged();
+    commits.changed().await.unwrap();
+    store.pass(1);
+    let mut free = HashSet::new();
+    while let Some(lease) = claim(&store).await {
+        free.insert(lease.lane_id);
+    }
+    let dropped: HashSet<_> = leases[2..].iter().map(|lease| lease.lane_id.clone()).collect();
+    assert_eq!(free, dropped);
 }

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::store_kit::{Store, claim, decision, lane_task, place, simple, stores};
+use crate::store_kit::{Store, claim, decision, lane_task, place, simple, store};
 use crate::triage::cards;
 
 /// Says what it was given to say, one reply after the other.
@@ -234,37 +234,36 @@ async fn play(store: &Store, script: Vec<ChatReply>, objects: Option<&'static st
 /// S2-7, S2-8, S2-9: the runner tells a whole life of a plan, each thing once and in order, and the plan as it stands then.
 #[tokio::test]
 async fn observers_hear_a_plan_from_its_making_to_its_end() {
-    for store in stores().await {
-        let outcome = play(&store, script(), None).await;
-        assert_eq!(
-            outcome.told,
-            [
-                "System - say ev_1",
-                r#"Action - plan {"complexity":""#,
-                "created 2",
-                "started 1 of 2",
-                "System 1 <plan-step>",
-                "Thought 1 I write.",
-                r#"Action 1 note {"path":"a"}"#,
-                "Response 1 It is written.",
-                "step 1 Completed It is written.",
-                "System - <plan-reflection>",
-                r#"Thought - {"outcome": "expand""#,
-                "changed Added check",
-                "started 2 of 3",
-                "System 2 <plan-step>",
-                "Response 2 It is told.",
-                "step 2 Completed It is told.",
-                "System - <plan-reflection>",
-                r#"Thought - {"outcome": "complet"#,
-                "step 3 Skipped enough",
-                "System - <plan-conclusion>",
-                "Response - All is done.",
-                "ended completed All is done."
-            ]
-        );
-        assert_eq!((outcome.turn.status, outcome.runs, outcome.unasked), (TurnStatus::Completed, 1, 0));
-    }
+    let store = store().await;
+    let outcome = play(&store, script(), None).await;
+    assert_eq!(
+        outcome.told,
+        [
+            "System - say ev_1",
+            r#"Action - plan {"complexity":""#,
+            "created 2",
+            "started 1 of 2",
+            "System 1 <plan-step>",
+            "Thought 1 I write.",
+            r#"Action 1 note {"path":"a"}"#,
+            "Response 1 It is written.",
+            "step 1 Completed It is written.",
+            "System - <plan-reflection>",
+            r#"Thought - {"outcome": "expand""#,
+            "changed Added check",
+            "started 2 of 3",
+            "System 2 <plan-step>",
+            "Response 2 It is told.",
+            "step 2 Completed It is told.",
+            "System - <plan-reflection>",
+            r#"Thought - {"outcome": "complet"#,
+            "step 3 Skipped enough",
+            "System - <plan-conclusion>",
+            "Response - All is done.",
+            "ended completed All is done."
+        ]
+    );
+    assert_eq!((outcome.turn.status, outcome.runs, outcome.unasked), (TurnStatus::Completed, 1, 0));
 }
 
 /// S2-7: an objection in any hook ends the turn as failed by the hook: the step is not taken, no model is asked and no tool is run any
@@ -287,84 +286,78 @@ async fn an_objection_in_any_hook_ends_the_turn() {
         ("ended completed", 1, 0),
     ];
     for (objects, runs, unasked) in cases {
-        for store in stores().await {
-            let outcome = play(&store, script(), Some(objects)).await;
-            let turn = &outcome.turn;
-            assert_eq!(
-                (turn.status, turn.reason),
-                (TurnStatus::Failed, Some(TurnReason::Hook)),
-                "{objects}"
-            );
-            assert_eq!((outcome.runs, outcome.unasked), (runs, unasked), "{objects}");
-            let answer = outcome.answer.unwrap();
-            let done = vec![String::from("note a"); runs];
-            assert_eq!(
-                (answer.reason, answer.problem),
-                (TurnReason::Hook, Some(Notice::HookFailed { done })),
-                "{objects}"
-            );
-            assert_eq!(answer.incident.map(|incident| incident.len()), Some(8));
-            let mut read = store.ledger.read().await.unwrap();
-            let log = read.messages(&turn.id).await.unwrap();
-            assert!(
-                !log.iter().any(|message| message.content.contains("All is done.")),
-                "the step was not taken"
-            );
-            assert!(
-                read.actions_of_turn(&turn.id)
-                    .await
-                    .unwrap()
-                    .iter()
-                    .all(|action| action.status == ActionStatus::Executed)
-            );
-            // A plan that was never journaled has not ended, either.
-            let planned = runs > 0 || objects.ends_with(" 1") || objects == "Action 1 note";
-            assert_eq!(
-                outcome.told.last().unwrap() == "ended failed -",
-                planned && objects != "started 1",
-                "{objects}: {:?}",
-                outcome.told
-            );
-        }
+        let store = store().await;
+        let outcome = play(&store, script(), Some(objects)).await;
+        let turn = &outcome.turn;
+        assert_eq!(
+            (turn.status, turn.reason),
+            (TurnStatus::Failed, Some(TurnReason::Hook)),
+            "{objects}"
+        );
+        assert_eq!((outcome.runs, outcome.unasked), (runs, unasked), "{objects}");
+        let answer = outcome.answer.unwrap();
+        let done = vec![String::from("note a"); runs];
+        assert_eq!(
+            (answer.reason, answer.problem),
+            (TurnReason::Hook, Some(Notice::HookFailed { done })),
+            "{objects}"
+        );
+        assert_eq!(answer.incident.map(|incident| incident.len()), Some(8));
+        let mut read = store.ledger.read().await.unwrap();
+        let log = read.messages(&turn.id).await.unwrap();
+        assert!(
+            !log.iter().any(|message| message.content.contains("All is done.")),
+            "the step was not taken"
+        );
+        assert!(
+            read.actions_of_turn(&turn.id)
+                .await
+                .unwrap()
+                .iter()
+                .all(|action| action.status == ActionStatus::Executed)
+        );
+        // A plan that was never journaled has not ended, either.
+        let planned = runs > 0 || objects.ends_with(" 1") || objects == "Action 1 note";
+        assert_eq!(
+            outcome.told.last().unwrap() == "ended failed -",
+            planned && objects != "started 1",
+            "{objects}: {:?}",
+            outcome.told
+        );
     }
 }
 
 /// S2-7: a write that ran just before the objection is told like those before it: the step that would have read of it is not taken.
 #[tokio::test]
 async fn what_ran_before_an_objection_is_told() {
-    for store in stores().await {
-        let mut script = script();
-        script[1] = calls("", "note", json!({"path": "a", "last": true}));
-        let outcome = play(&store, script, Some("ended completed That is all.")).await;
-        assert_eq!((outcome.turn.reason, outcome.runs, outcome.unasked), (Some(TurnReason::Hook), 1, 5));
-        let done = vec![String::from("note a")];
-        assert_eq!(outcome.answer.unwrap().problem, Some(Notice::HookFailed { done }));
-        assert_eq!(
-            outcome.told[outcome.told.len() - 2..],
-            ["ended completed That is all.", "ended failed -"]
-        );
-    }
+    let store = store().await;
+    let mut script = script();
+    script[1] = calls("", "note", json!({"path": "a", "last": true}));
+    let outcome = play(&store, script, Some("ended completed That is all.")).await;
+    assert_eq!((outcome.turn.reason, outcome.runs, outcome.unasked), (Some(TurnReason::Hook), 1, 5));
+    let done = vec![String::from("note a")];
+    assert_eq!(outcome.answer.unwrap().problem, Some(Notice::HookFailed { done }));
+    assert_eq!(
+        outcome.told[outcome.told.len() - 2..],
+        ["ended completed That is all.", "ended failed -"]
+    );
 }
 
 /// S2-7: an observer that objects to every end cannot keep a turn from ending, and a turn that fails of itself keeps its reason.
 #[tokio::test]
 async fn an_end_that_has_failed_stays_as_it_is() {
-    for store in stores().await {
-        let outcome = play(&store, script(), Some("ended")).await;
-        assert_eq!(outcome.turn.reason, Some(TurnReason::Hook));
-        assert_eq!(
-            outcome.told[outcome.told.len() - 2..],
-            ["ended completed All is done.", "ended failed -"]
-        );
-    }
-    for store in stores().await {
-        let outcome = play(&store, script()[..3].to_vec(), Some("ended")).await;
-        assert_eq!(
-            (outcome.turn.status, outcome.turn.reason),
-            (TurnStatus::Failed, Some(TurnReason::ModelError))
-        );
-        assert_eq!(outcome.told.last().unwrap(), "ended failed -");
-    }
+    let outcome = play(&store().await, script(), Some("ended")).await;
+    assert_eq!(outcome.turn.reason, Some(TurnReason::Hook));
+    assert_eq!(
+        outcome.told[outcome.told.len() - 2..],
+        ["ended completed All is done.", "ended failed -"]
+    );
+    let outcome = play(&store().await, script()[..3].to_vec(), Some("ended")).await;
+    assert_eq!(
+        (outcome.turn.status, outcome.turn.reason),
+        (TurnStatus::Failed, Some(TurnReason::ModelError))
+    );
+    assert_eq!(outcome.told.last().unwrap(), "ended failed -");
 }
 
 /// Approves the plan at the moment at which it hears that its task has failed.
@@ -392,24 +385,23 @@ impl Observer for Late {
 /// card after all.
 #[tokio::test]
 async fn a_decision_stands_while_the_turn_is_given_up() {
-    for store in stores().await {
-        let plan = json!({"overall_goal_ui": "Notes", "complexity": "simple", "internal_plan": [{"content": "write", "tools": ["note"]}]});
-        let script = vec![calls("", "plan", plan), says("All is done.")];
-        let late = Arc::new(Late {
-            ledger: store.ledger.clone(),
-            told: AtomicUsize::new(0),
-        });
-        let model = Arc::new(Script(Mutex::new(script.into())));
-        let runner = runner(&store, cards::live(), model, Arc::default(), late.clone());
-        lane_task(&store, &simple("1", &place("oc_1", ""), "ou_1")).await;
-        work(&store, &runner).await;
-        let mut tx = store.ledger.begin_in(&place("oc_1", "")).await.unwrap();
-        let gate = tx.open_gates(&place("oc_1", "")).await.unwrap().remove(0);
-        tx.gate_undeliverable(&gate.id).await.unwrap();
-        tx.commit().await.unwrap();
-        work(&store, &runner).await;
-        let turn = store.ledger.read().await.unwrap().turn(&gate.turn_id).await.unwrap().unwrap();
-        assert_eq!((turn.status, turn.reason), (TurnStatus::Completed, Some(TurnReason::FinalAnswer)));
-        assert_eq!(late.told.load(Ordering::SeqCst), 2, "first of the failure, then of the real end");
-    }
+    let store = store().await;
+    let plan = json!({"overall_goal_ui": "Notes", "complexity": "simple", "internal_plan": [{"content": "write", "tools": ["note"]}]});
+    let script = vec![calls("", "plan", plan), says("All is done.")];
+    let late = Arc::new(Late {
+        ledger: store.ledger.clone(),
+        told: AtomicUsize::new(0),
+    });
+    let model = Arc::new(Script(Mutex::new(script.into())));
+    let runner = runner(&store, cards::live(), model, Arc::default(), late.clone());
+    lane_task(&store, &simple("1", &place("oc_1", ""), "ou_1")).await;
+    work(&store, &runner).await;
+    let mut tx = store.ledger.begin_in(&place("oc_1", "")).await.unwrap();
+    let gate = tx.open_gates(&place("oc_1", "")).await.unwrap().remove(0);
+    tx.gate_undeliverable(&gate.id).await.unwrap();
+    tx.commit().await.unwrap();
+    work(&store, &runner).await;
+    let turn = store.ledger.read().await.unwrap().turn(&gate.turn_id).await.unwrap().unwrap();
+    assert_eq!((turn.status, turn.reason), (TurnStatus::Completed, Some(TurnReason::FinalAnswer)));
+    assert_eq!(late.told.load(Ordering::SeqCst), 2, "first of the failure, then of the real end");
 }

@@ -34,6 +34,22 @@ fn two_buttons_at_once() {
     }
 }
 
+/// interface 3: a press counts however much the platform tells beside it.
+#[test]
+fn a_press_among_much_else() {
+    let mut pressed = press("plan_approve", &json!("rv_1"));
+    for number in 0..5_000 {
+        pressed[format!("more_{number}")] = json!(number);
+    }
+    let InboundBody::Click(click) = inbound(interact(&pressed)).body else {
+        panic!("a click")
+    };
+    assert_eq!(
+        (click.verb, click.target),
+        (ClickVerb::Approve, Some(ClickTarget::Gate(GateId::new("rv_1"))))
+    );
+}
+
 /// interface: the button beside the boxes brings the ids of those that are ticked, in whatever block they stand; a box alone is no press.
 #[test]
 fn boxes_of_steps() {

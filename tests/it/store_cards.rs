@@ -6,7 +6,7 @@ use countersign_gateway::store::{NewOutbox, Tx, card_key};
 use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, Connection, Executor};
 
-use crate::store_kit::{LEASE_MS, START, Store, decision, file, open, place, server, stores, working};
+use crate::store_kit::{LEASE_MS, START, Store, decision, file, open, place, server, store, working};
 
 const BOSS: &str = "ou_boss";
 
@@ -89,30 +89,29 @@ async fn is_pressed<const N: usize>(tx: &mut Tx, gate: &Gate, presses: [(&Conver
 /// design: a direct card is its person's from the moment in which it may have arrived. Once its receipt is there, it is that message alone.
 #[tokio::test]
 async fn a_card_is_known_before_its_receipt() {
-    for store in stores().await {
-        let gate = escalated(&store).await;
-        let (there, elsewhere) = (place("oc_boss", ""), place("oc_2", ""));
-        let mut tx = store.ledger.begin().await.unwrap();
-        is_pressed(&mut tx, &gate, [(&there, "om_direct", BOSS, false)]).await;
-        assert!(!tx.is_direct_card_under_way(&there, BOSS).await.unwrap(), "nobody sends it");
-        assert_eq!(tx.claim_outbox("d", LEASE_MS, 10, &[]).await.unwrap().len(), 2);
-        is_pressed(
-            &mut tx,
-            &gate,
-            [(&there, "om_direct", BOSS, true), (&there, "om_direct", "ou_1", false)],
-        )
-        .await;
-        assert!(tx.is_direct_card_under_way(&there, BOSS).await.unwrap());
-        assert!(!tx.is_direct_card_under_way(&there, "ou_1").await.unwrap());
-        assert!(tx.is_card_under_way(&place("", ""), BOSS).await.unwrap());
-        assert!(!tx.is_card_under_way(&elsewhere, "ou_1").await.unwrap());
-        drop(tx);
-        arrive(&store).await;
-        let mut tx = store.ledger.begin().await.unwrap();
-        finds_both(&mut tx, &gate).await;
-        is_pressed(&mut tx, &gate, [(&elsewhere, "om_direct", BOSS, false)]).await;
-        assert!(!tx.is_card_under_way(&place("", ""), BOSS).await.unwrap());
-    }
+    let store = store().await;
+    let gate = escalated(&store).await;
+    let (there, elsewhere) = (place("oc_boss", ""), place("oc_2", ""));
+    let mut tx = store.ledger.begin().await.unwrap();
+    is_pressed(&mut tx, &gate, [(&there, "om_direct", BOSS, false)]).await;
+    assert!(!tx.is_direct_card_under_way(&there, BOSS).await.unwrap(), "nobody sends it");
+    assert_eq!(tx.claim_outbox("d", LEASE_MS, 10, &[]).await.unwrap().len(), 2);
+    is_pressed(
+        &mut tx,
+        &gate,
+        [(&there, "om_direct", BOSS, true), (&there, "om_direct", "ou_1", false)],
+    )
+    .await;
+    assert!(tx.is_direct_card_under_way(&there, BOSS).await.unwrap());
+    assert!(!tx.is_direct_card_under_way(&there, "ou_1").await.unwrap());
+    assert!(tx.is_card_under_way(&place("", ""), BOSS).await.unwrap());
+    assert!(!tx.is_card_under_way(&elsewhere, "ou_1").await.unwrap());
+    drop(tx);
+    arrive(&store).await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    finds_both(&mut tx, &gate).await;
+    is_pressed(&mut tx, &gate, [(&elsewhere, "om_direct", BOSS, false)]).await;
+    assert!(!tx.is_card_under_way(&place("", ""), BOSS).await.unwrap());
 }
 
 /// design: a database of the version before has no table of cards. Its cards are found, also those of gates that were closed there.

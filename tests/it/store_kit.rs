@@ -88,20 +88,20 @@ impl Store {
     }
 }
 
-/// The stores that this run of the tests is about.
-pub(crate) async fn stores() -> Vec<Store> {
-    vec![match Pairing::of_this_run() {
+/// The store that this run of the tests is about.
+pub(crate) async fn store() -> Store {
+    match Pairing::of_this_run() {
         Pairing::Sqlite => Store::sqlite().await,
         Pairing::Postgres => Store::postgres().await,
-    }]
+    }
 }
 
-/// The stores of tests about a file.
+/// The store of tests about a file.
 pub(crate) async fn file() -> Store {
     Store::sqlite().await
 }
 
-/// The stores of tests about many processes. `None` means that this run is about a file; the test is reported as skipped.
+/// The store of tests about many processes. `None` means that this run is about a file; the test is reported as skipped.
 pub(crate) async fn server() -> Option<Store> {
     if !Pairing::Postgres.runs() {
         return None;

@@ -4,7 +4,7 @@
 use countersign_agent::domain::{ChannelKind, FileView, Millis, Outbound, TurnStatus};
 use countersign_gateway::store::{NewOutbox, OutboxOp, OutboxRow, OutgoingFile, PostState};
 
-use crate::store_kit::{Store, place, place_on, stores, working};
+use crate::store_kit::{Store, place, place_on, store, working};
 
 fn file(key: &str) -> NewOutbox {
     let view = FileView {
@@ -52,74 +52,71 @@ async fn state(store: &Store, key: &str) -> Option<PostState> {
 /// forgotten. With the post they go.
 #[tokio::test]
 async fn bytes_stay_as_long_as_their_post() {
-    for store in stores().await {
-        assert_eq!(state(&store, "k").await, None);
-        enqueue(&store, "k", b"one").await;
-        enqueue(&store, "k", b"two").await;
-        assert_eq!(stored(&store, "k").await, Some(OutgoingFile::Bytes(b"one".to_vec())));
-        let row = take(&store).await;
-        let mut tx = store.ledger.begin().await.unwrap();
-        tx.file_uploaded("k", "F1").await.unwrap();
-        tx.commit().await.unwrap();
-        assert_eq!(stored(&store, "k").await, Some(OutgoingFile::Uploaded(String::from("F1"))));
-        let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_retry(&row, store.clock.now(), "refused", true, false).await.unwrap();
-        tx.commit().await.unwrap();
-        assert_eq!(stored(&store, "k").await, Some(OutgoingFile::Bytes(b"one".to_vec())));
-        let row = take(&store).await;
-        let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_sent(row.id, None, None).await.unwrap();
-        tx.commit().await.unwrap();
-        assert_eq!((stored(&store, "k").await, state(&store, "k").await), (None, Some(PostState::Sent)));
-        enqueue(&store, "k", b"two").await;
-        assert_eq!(stored(&store, "k").await, None, "a call that is made again");
-    }
+    let store = store().await;
+    assert_eq!(state(&store, "k").await, None);
+    enqueue(&store, "k", b"one").await;
+    enqueue(&store, "k", b"two").await;
+    assert_eq!(stored(&store, "k").await, Some(OutgoingFile::Bytes(b"one".to_vec())));
+    let row = take(&store).await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.file_uploaded("k", "F1").await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(stored(&store, "k").await, Some(OutgoingFile::Uploaded(String::from("F1"))));
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.outbox_retry(&row, store.clock.now(), "refused", true, false).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(stored(&store, "k").await, Some(OutgoingFile::Bytes(b"one".to_vec())));
+    let row = take(&store).await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.outbox_sent(row.id, None, None).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!((stored(&store, "k").await, state(&store, "k").await), (None, Some(PostState::Sent)));
+    enqueue(&store, "k", b"two").await;
+    assert_eq!(stored(&store, "k").await, None, "a call that is made again");
 }
 
 /// interface §9: what nobody sends can be taken back; what may have arrived cannot.
 #[tokio::test]
 async fn only_what_waits_is_withdrawn() {
-    for store in stores().await {
-        enqueue(&store, "waits", b"one").await;
-        enqueue(&store, "goes", b"two").await;
-        let mut tx = store.ledger.begin().await.unwrap();
-        assert!(tx.withdraw("waits", "stopped").await.unwrap());
-        tx.commit().await.unwrap();
-        let failed = PostState::Failed(String::from("stopped"));
-        assert_eq!((stored(&store, "waits").await, state(&store, "waits").await), (None, Some(failed)));
-        let row = take(&store).await;
-        let mut tx = store.ledger.begin().await.unwrap();
-        assert!(!tx.withdraw("goes", "stopped").await.unwrap(), "it is being sent");
-        tx.outbox_retry(&row, store.clock.now(), "broken", false, true).await.unwrap();
-        assert!(!tx.withdraw("goes", "stopped").await.unwrap(), "it may have arrived");
-        tx.commit().await.unwrap();
-        assert_eq!(state(&store, "goes").await, Some(PostState::Waiting));
-        let row = take(&store).await;
-        let mut tx = store.ledger.begin().await.unwrap();
-        tx.outbox_failed(&row, "gone").await.unwrap();
-        tx.commit().await.unwrap();
-        assert_eq!(stored(&store, "goes").await, None);
-    }
+    let store = store().await;
+    enqueue(&store, "waits", b"one").await;
+    enqueue(&store, "goes", b"two").await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    assert!(tx.withdraw("waits", "stopped").await.unwrap());
+    tx.commit().await.unwrap();
+    let failed = PostState::Failed(String::from("stopped"));
+    assert_eq!((stored(&store, "waits").await, state(&store, "waits").await), (None, Some(failed)));
+    let row = take(&store).await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    assert!(!tx.withdraw("goes", "stopped").await.unwrap(), "it is being sent");
+    tx.outbox_retry(&row, store.clock.now(), "broken", false, true).await.unwrap();
+    assert!(!tx.withdraw("goes", "stopped").await.unwrap(), "it may have arrived");
+    tx.commit().await.unwrap();
+    assert_eq!(state(&store, "goes").await, Some(PostState::Waiting));
+    let row = take(&store).await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.outbox_failed(&row, "gone").await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(stored(&store, "goes").await, None);
 }
 
 /// design: with a turn that is over and old go the bytes of its files.
 #[tokio::test]
 async fn old_bytes_go_with_their_turn() {
-    for store in stores().await {
-        let (lease, mut turn) = working(&store, "old", &place("oc_1", ""), "ou_1").await;
-        let mut tx = store.ledger.begin().await.unwrap();
-        let post = NewOutbox {
-            turn_id: Some(turn.id.clone()),
-            ..file("k")
-        };
-        tx.enqueue_file(&post, b"one").await.unwrap();
-        turn.status = TurnStatus::Completed;
-        tx.save_turn(&lease, &turn).await.unwrap();
-        let again = tx.refresh(&lease).await.unwrap();
-        assert!(tx.release(&again, Millis::NEVER).await.unwrap());
-        tx.commit().await.unwrap();
-        store.pass(24 * 3_600_000);
-        assert_eq!(store.ledger.prune(store.clock.now()).await.unwrap().turns, 1);
-        assert_eq!(stored(&store, "k").await, None);
-    }
+    let store = store().await;
+    let (lease, mut turn) = working(&store, "old", &place("oc_1", ""), "ou_1").await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    let post = NewOutbox {
+        turn_id: Some(turn.id.clone()),
+        ..file("k")
+    };
+    tx.enqueue_file(&post, b"one").await.unwrap();
+    turn.status = TurnStatus::Completed;
+    tx.save_turn(&lease, &turn).await.unwrap();
+    let again = tx.refresh(&lease).await.unwrap();
+    assert!(tx.release(&again, Millis::NEVER).await.unwrap());
+    tx.commit().await.unwrap();
+    store.pass(24 * 3_600_000);
+    assert_eq!(store.ledger.prune(store.clock.now()).await.unwrap().turns, 1);
+    assert_eq!(stored(&store, "k").await, None);
 }

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::{AnyConnection, Connection, Executor, Row};
 
 use crate::store_kit::{
-    LEASE_MS, START, Store, accept, all_untriaged, claim, file, handle_all, lane_task, next_task, open, place, simple, stores, working,
+    LEASE_MS, START, Store, accept, all_untriaged, claim, file, handle_all, lane_task, next_task, open, place, simple, store, working,
 };
 
 async fn refused(url: &SecretString) -> String {
@@ -196,20 +196,19 @@ async fn the_file_has_one_holder() {
 /// design: events accepted while the ledger closes are either committed or refused, never answered and lost.
 #[tokio::test]
 async fn closing_flushes_what_was_accepted() {
-    for mut store in stores().await {
-        let home = place("oc_1", "");
-        let events: Vec<_> = (0..50).map(|number| simple(&number.to_string(), &home, "ou_1")).collect();
-        let ledger = store.ledger.clone();
-        let (answers, ()) = futures_util::future::join(
-            futures_util::future::join_all(events.iter().map(|event| ledger.accept(event))),
-            store.ledger.close(),
-        )
-        .await;
-        drop(ledger);
-        store.restart().await;
-        let stored = store.ledger.read().await.unwrap().untriaged(0, 100).await.unwrap().len();
-        assert_eq!(stored, answers.iter().filter(|answer| answer.is_ok()).count());
-    }
+    let mut store = store().await;
+    let home = place("oc_1", "");
+    let events: Vec<_> = (0..50).map(|number| simple(&number.to_string(), &home, "ou_1")).collect();
+    let ledger = store.ledger.clone();
+    let (answers, ()) = futures_util::future::join(
+        futures_util::future::join_all(events.iter().map(|event| ledger.accept(event))),
+        store.ledger.close(),
+    )
+    .await;
+    drop(ledger);
+    store.restart().await;
+    let stored = store.ledger.read().await.unwrap().untriaged(0, 100).await.unwrap().len();
+    assert_eq!(stored, answers.iter().filter(|answer| answer.is_ok()).count());
 }
 
 /// F-Q6, design: a file that is no database, or a damaged one, is refused by name and left as it is.

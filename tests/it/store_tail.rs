@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, TestRunner};
 use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, Connection, Executor, Row};
 
-use crate::store_kit::{Store, place, server, stores, working};
+use crate::store_kit::{Store, place, server, store, working};
 
 /// A turn that goes on.
 struct Going {
@@ -110,30 +110,29 @@ fn wanted(turns: &[Going]) -> BTreeMap<TurnId, i64> {
 /// design: what is there already is not told; what comes is, in each turn's order, of all chats or of one.
 #[tokio::test]
 async fn a_reader_is_told_what_comes() {
-    for store in stores().await {
-        let mut turns = going(&store, 3).await;
-        let mut empty = Reader::from_now(&store, None).await;
-        turns[0].tell(&store, 3).await;
-        turns[1].tell(&store, 1).await;
-        let mut all = Reader::from_now(&store, None).await;
-        let mut one = Reader::from_now(&store, Some("oc_1")).await;
-        store.pass(1);
-        for turn in &mut turns {
-            turn.tell(&store, 2).await;
-        }
-        // Long after its last event: of a turn that waited for a person, only what is new.
-        store.pass(3_600_000);
-        turns[0].tell(&store, 1).await;
-        for reader in [&mut empty, &mut all, &mut one] {
-            reader.look(&store).await;
-            reader.look(&store).await;
-        }
-        assert_eq!(empty.whole(), wanted(&turns));
-        assert_eq!(all.whole(), wanted(&turns));
-        assert_eq!(all.told.len(), 7, "{:?}", all.told);
-        let second = &turns[1].row.id;
-        assert_eq!(one.told, [(second.clone(), 2), (second.clone(), 3)]);
+    let store = store().await;
+    let mut turns = going(&store, 3).await;
+    let mut empty = Reader::from_now(&store, None).await;
+    turns[0].tell(&store, 3).await;
+    turns[1].tell(&store, 1).await;
+    let mut all = Reader::from_now(&store, None).await;
+    let mut one = Reader::from_now(&store, Some("oc_1")).await;
+    store.pass(1);
+    for turn in &mut turns {
+        turn.tell(&store, 2).await;
     }
+    // Long after its last event: of a turn that waited for a person, only what is new.
+    store.pass(3_600_000);
+    turns[0].tell(&store, 1).await;
+    for reader in [&mut empty, &mut all, &mut one] {
+        reader.look(&store).await;
+        reader.look(&store).await;
+    }
+    assert_eq!(empty.whole(), wanted(&turns));
+    assert_eq!(all.whole(), wanted(&turns));
+    assert_eq!(all.told.len(), 7, "{:?}", all.told);
+    let second = &turns[1].row.id;
+    assert_eq!(one.told, [(second.clone(), 2), (second.clone(), 3)]);
 }
 
 /// design: an event that was stamped before others and becomes visible after them is told, not skipped.
@@ -157,22 +156,21 @@ async fn a_late_one_is_told() {
 /// their own turn's.
 #[tokio::test]
 async fn a_clock_that_is_set_back_hides_nothing() {
-    for store in stores().await {
-        let mut turns = going(&store, 2).await;
-        turns[0].tell(&store, 1).await;
-        let mut reader = Reader::from_now(&store, None).await;
-        let early = Millis(store.clock.now().0 - 3_600_000);
-        for turn in &mut turns {
-            turn.write(&store, 1, early).await.commit().await.unwrap();
-        }
-        reader.look(&store).await;
-        assert_eq!(reader.told.len(), 2, "{:?}", reader.told);
-        let mut read = store.ledger.read().await.unwrap();
-        let own = read.events(&turns[0].row.id, 0, 10).await.unwrap();
-        assert!(own.is_sorted_by_key(|event| event.at), "{own:?}");
-        let newest = read.events(&turns[1].row.id, 0, 10).await.unwrap()[0].at;
-        assert_eq!(newest.0, store.clock.now().0 - 30_000);
+    let store = store().await;
+    let mut turns = going(&store, 2).await;
+    turns[0].tell(&store, 1).await;
+    let mut reader = Reader::from_now(&store, None).await;
+    let early = Millis(store.clock.now().0 - 3_600_000);
+    for turn in &mut turns {
+        turn.write(&store, 1, early).await.commit().await.unwrap();
     }
+    reader.look(&store).await;
+    assert_eq!(reader.told.len(), 2, "{:?}", reader.told);
+    let mut read = store.ledger.read().await.unwrap();
+    let own = read.events(&turns[0].row.id, 0, 10).await.unwrap();
+    assert!(own.is_sorted_by_key(|event| event.at), "{own:?}");
+    let newest = read.events(&turns[1].row.id, 0, 10).await.unwrap()[0].at;
+    assert_eq!(newest.0, store.clock.now().0 - 30_000);
 }
 
 /// One thing that happens.
@@ -258,10 +256,9 @@ fn many(names: bool, check: impl Fn(Reader, Vec<Going>, &[Move])) {
     let mut runner = TestRunner::new(config);
     let all = runner.run(&moves(), |moves| {
         runtime.block_on(async {
-            for store in stores().await {
-                let (reader, turns) = play(&store, &moves, names).await;
-                check(reader, turns, &moves);
-            }
+            let store = store().await;
+            let (reader, turns) = play(&store, &moves, names).await;
+            check(reader, turns, &moves);
         });
         Ok(())
     });
@@ -288,16 +285,15 @@ fn a_reader_that_names_one_event_loses_nothing() {
 /// design: an id has a place only as it was given.
 #[tokio::test]
 async fn an_id_that_is_no_event_has_no_place() {
-    for store in stores().await {
-        let mut turns = going(&store, 1).await;
-        turns[0].tell(&store, 1).await;
-        let mut read = store.ledger.read().await.unwrap();
-        assert_eq!(read.event_place("ev_t0_1").await.unwrap().unwrap().turn_id, turns[0].row.id);
-        for wrong in [
-            "", "ev_", "ev_t0", "ev_t0_2", "ev_t0_01", "ev_t0_+1", "ev_t9_1", "turn_t0", "ev_t0_1 ",
-        ] {
-            assert_eq!(read.event_place(wrong).await.unwrap(), None, "{wrong:?}");
-        }
+    let store = store().await;
+    let mut turns = going(&store, 1).await;
+    turns[0].tell(&store, 1).await;
+    let mut read = store.ledger.read().await.unwrap();
+    assert_eq!(read.event_place("ev_t0_1").await.unwrap().unwrap().turn_id, turns[0].row.id);
+    for wrong in [
+        "", "ev_", "ev_t0", "ev_t0_2", "ev_t0_01", "ev_t0_+1", "ev_t9_1", "turn_t0", "ev_t0_1 ",
+    ] {
+        assert_eq!(read.event_place(wrong).await.unwrap(), None, "{wrong:?}");
     }
 }
 

@@ -70,6 +70,31 @@ async fn a_task_is_decided_in_its_record() {
     world.end().await;
 }
 
+/// design: a call is approved or rejected. Changes to it, which no button of the page asks for, neither reject nor approve it.
+#[tokio::test]
+async fn a_call_takes_no_changes() {
+    let script = in_order(vec![writes(&["a.md"]), words("写好了")]);
+    let world = World::start(&[NO_PLANS], script).await;
+    say(&world, "c1", "zhao", "写文件").await;
+    let row = waiting_call(&world).await;
+    let fields = |decision: &'static str| {
+        [
+            ("chat", "c1"),
+            ("as", "zhao"),
+            ("call", row["id"].as_str().unwrap()),
+            ("decision", decision),
+            ("feedback", "写到 b.md"),
+        ]
+    };
+    let refused = form(&world, "/console/decide", &fields("revise"), &[OURS]).await;
+    assert_eq!(refused.status, 404, "{refused:?}");
+    assert_eq!(waiting_call(&world).await["status"], row["status"]);
+    assert_eq!(form(&world, "/console/decide", &fields("approve"), &[OURS]).await.status, 303);
+    world.api.turn_in("c1", "completed").await;
+    assert!(world.file("a.md").is_some());
+    world.end().await;
+}
+
 /// interface (M): the console shows a change whole, line by line, twenty lines of it before the rest is folded; its prompt says that an OK does not
 /// count, and how to decide instead. The API has it whole, too.
 #[tokio::test]

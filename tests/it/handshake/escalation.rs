@@ -22,6 +22,7 @@ on_both! {
     a_vote_on_a_copy_counts_once_and_shows_everywhere,
     words_about_the_plan_on_a_copy_go_to_the_model,
     words_in_the_direct_chat_decide,
+    a_reply_to_an_earlier_copy_counts_for_the_same_plan,
     the_time_passes_while_the_process_is_down,
     a_requester_who_may_not_approve_is_not_asked,
     who_was_taken_off_the_list_may_not_decide_any_more,
@@ -267,6 +268,37 @@ async fn words_in_the_direct_chat_decide(on: On) {
     assert!(told.words().contains("已经处理过了"), "{}", told.words());
     assert_eq!(world.turns_in(&there).await.len(), 0);
     world.end().await;
+}
+
+/// A question leaves the plan as it is. A yes in reply to the copy that was asked counts for the copy that took its place; changes make another plan, for
+/// which it does not.
+async fn a_reply_to_an_earlier_copy_counts_for_the_same_plan(on: On) {
+    let (u, chief) = (on.user("u1"), on.user("chief"));
+    let there = direct_of(on, chief);
+    for (words, counts) in [("这一步会删数据吗？", true), ("写到 report-v2.md", false)] {
+        let c = on.chat("c1");
+        let world = escalating(on, &[], reporter).await;
+        let card = unanswered(&world, c, u).await;
+        let first = copy(&world, chief).await;
+        world.tap(chief, &there, &first, "revise", Some(words)).await;
+        let second = world.card_after(c, &card).await;
+        world.caught_up().await;
+        world.clock.advance(MINUTE);
+        let to = To {
+            reply_to: Some(&first.id),
+            ..DIRECT
+        };
+        let said = world.say(chief, &there, "OK", to).await;
+        if counts {
+            world.hears(c, "全部完成").await;
+            assert_eq!(world.review_of(&second).await["decision"]["by"], chief);
+        } else {
+            let told = world.word_back(&there, &said).await;
+            assert!(told.words().contains("已经处理过了"), "{}", told.words());
+            assert_eq!(world.review_of(&second).await["status"], "pending");
+        }
+        world.end().await;
+    }
 }
 
 /// The moments pass while no process runs: what is due is done at the start, once.

@@ -250,6 +250,7 @@ async fn a_copy_asks_no_platform() {
     world.hear(says("1", "u1", "写周报")).await;
     let turn = world.begin().await;
     world.gate(&turn, GateKind::PlanReview, 1).await;
+    let before = world.trail().await;
     let word = says("2", "u2", "OK");
     world.accept(word.clone()).await;
     let mut twin = word.inbound;
@@ -258,6 +259,11 @@ async fn a_copy_asks_no_platform() {
     world.conversations.triage().await.unwrap();
     assert_eq!(world.groups_asked(), 1);
     assert!(matches!(world.notices().await.as_slice(), [Notice::GroupUnknown { .. }]));
+    assert_eq!(
+        world.trail().await,
+        before,
+        "nobody is refused before it is known who belongs to the group"
+    );
 }
 
 /// interface §10 Words: a few words to a plan get a hint, once for each gate and person, before they cost a round; the same words after it,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign_agent::domain::InboundBody;
+use countersign_agent::domain::{InboundBody, Notice};
 
 use super::words::{Words, says};
 use super::world::World;
@@ -55,6 +55,19 @@ async fn a_mention_has_the_files_of_its_other_event() {
             assert_eq!(triage(&world).await, 2);
             assert_eq!(tasks(&world).await, [task("1", 1)]);
         }
+    }
+}
+
+/// A mention that is a file alone is answered in the same way, whichever event comes first: the one without files does not know that there is one.
+#[tokio::test]
+async fn a_mention_without_words_is_read_by_its_other_event() {
+    let file = says("1", "u1", "[file]").with_file("F1").attachment();
+    let mention = says("1", "u1", "").without_files();
+    for events in [[mention.clone(), file.clone()], [file, mention]] {
+        let mut world = World::new().await;
+        come_in(&world, &events).await;
+        assert_eq!(triage(&world).await, 2);
+        assert_eq!(world.notices().await, [Notice::NotText {}]);
     }
 }
 

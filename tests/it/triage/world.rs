@@ -15,7 +15,7 @@ use countersign_gateway::config::{Live, Settings};
 use countersign_gateway::conversation::{Conversations, GroupDirectory};
 use countersign_gateway::store::{AuditCheck, AuditEntry, GateRecord, Lease, Ledger, NewOutbox, OutboxOp, TurnRow, Tx, outbox_key};
 
-use crate::store_kit::{Store, next_task, stores};
+use crate::store_kit::{Store, next_task, store};
 
 use super::cards::{TTL, card, live, proposed};
 use super::words::{BOT, Words, place, press};
@@ -56,7 +56,7 @@ impl World {
 
     /// A world whose settings `edit` changed; the bot knows itself.
     pub async fn with(edit: impl FnOnce(&mut Live)) -> Self {
-        Self::on(stores().await.remove(0), edit).await
+        Self::on(store().await, edit).await
     }
 
     /// A world on this store.

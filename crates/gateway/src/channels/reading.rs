@@ -48,10 +48,10 @@ fn refused(error: StrictJsonError) -> EventRefusal {
     EventRefusal::Bad(error.reason())
 }
 
-/// [`whole_text`] that is [`strict`].
+/// [`whole_text`] that is strict JSON; no notes are taken of it.
 pub(super) fn strict_text(body: &[u8]) -> Result<Cow<'_, str>, EventRefusal> {
     let text = whole_text(body)?;
-    strict(&text)?;
+    strict_json::check(text.as_bytes()).map_err(refused)?;
     Ok(text)
 }
 

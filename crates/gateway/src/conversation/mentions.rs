@@ -92,13 +92,9 @@ fn other_event<'a>(row: &InboxRow, batch: &'a Batch) -> Option<&'a InboundMessag
     })
 }
 
-/// The mention with what its other event names. That one is a copy from then on.
+/// The mention as its other event tells it, which names the files, too. That one is a copy from then on.
 fn with_files(row: &InboxRow, other: &InboundMessage) -> InboxRow {
     let mut whole = row.clone();
-    if let InboundBody::Message(message) = &mut whole.inbound.body {
-        message.files.clone_from(&other.files);
-        message.quoted.clone_from(&other.quoted);
-        message.files_follow = false;
-    }
+    whole.inbound.body = InboundBody::Message(other.clone());
     whole
 }

@@ -363,7 +363,9 @@ fn next(row: &OutboxRow, error: &DeliveryError, now: Millis) -> AfterFailure {
     let post = matches!(row.new.op, OutboxOp::Post { .. });
     // A card must not keep its buttons because many others are repainted before it, or because the platform was in trouble when it came
     // to its turn; nor may a task seem to go on. Words that come too late are worse than none.
-    let last = if post {
+    // A mark that the bot may not put there is not asked for again and again.
+    let forbidden_mark = matches!((&row.new.op, error), (OutboxOp::React { .. }, DeliveryError::Forbidden(_)));
+    let last = if post || forbidden_mark {
         row.give_up_at
     } else {
         row.give_up_at.max(row.created_at.plus(GIVE_UP_AFTER))
@@ -482,5 +484,24 @@ mod tests {
         }
         assert!(matches!(next(&post, &limited, late), AfterFailure::GiveUp));
         assert!(matches!(next(&patch, &limited, late), AfterFailure::HeldBack(Millis(730_000))));
+    }
+
+    /// A mark that the bot may not put there is not tried for as long as a repaint: that asks the platform in vain for each request.
+    #[test]
+    fn a_forbidden_mark_is_given_up_as_words_are() {
+        let mark = row(OutboxOp::React {
+            message_id: String::from("om_1"),
+            mark: None,
+            shown: None,
+        });
+        let forbidden = DeliveryError::Forbidden(String::from("missing_scope"));
+        assert!(matches!(next(&mark, &forbidden, Millis(1000)), AfterFailure::Again(..)));
+        assert!(matches!(next(&mark, &forbidden, Millis(700_000)), AfterFailure::GiveUp));
+        let trouble = DeliveryError::Retry {
+            reason: String::new(),
+            after: None,
+            uncertain: true,
+        };
+        assert!(matches!(next(&mark, &trouble, Millis(700_000)), AfterFailure::Again(..)));
     }
 }

@@ -8,7 +8,7 @@ use countersign_agent::domain::{Conversation, Gate, GateId, Millis, Outbound, Ou
 use super::Result;
 use super::gates::{self, GateRecord, columns};
 use super::older_cards::{by_chat, by_message};
-use super::outbox::{NewOutbox, OutboxRow, outbox_key};
+use super::outbox::{NewOutbox, OutboxRow, outbox_key, untouched};
 use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
@@ -237,8 +237,10 @@ impl Tx {
     /// The gate is decided: direct cards that are not under way are not posted any more.
     pub(super) async fn drop_direct_cards(&mut self, gate: &GateId) -> Result<()> {
         self.run(
-            "UPDATE outbox SET state = 'failed', error = 'the card was decided before'
-             WHERE copy_of = $1 AND state = 'waiting' AND owner = '' AND uncertain = 0",
+            concat!(
+                "UPDATE outbox SET state = 'failed', error = 'the card was decided before' WHERE copy_of = $1 AND ",
+                untouched!()
+            ),
             args![keys::without_nul(gate.as_str())],
         )
         .await?;
@@ -250,9 +252,11 @@ impl Tx {
     pub(super) async fn drop_late_card(&mut self, row: &OutboxRow) -> Result<()> {
         let Some((gate, _)) = row.new.direct_card() else { return Ok(()) };
         self.run(
-            "UPDATE outbox SET state = 'failed', error = 'the card was decided before'
-             WHERE id = $1 AND state = 'waiting' AND owner = '' AND uncertain = 0
-               AND EXISTS (SELECT 1 FROM gates WHERE gates.id = $2 AND gates.status <> 'pending')",
+            concat!(
+                "UPDATE outbox SET state = 'failed', error = 'the card was decided before'
+                 WHERE id = $1 AND EXISTS (SELECT 1 FROM gates WHERE gates.id = $2 AND gates.status <> 'pending') AND ",
+                untouched!()
+            ),
             args![row.id, gate],
         )
         .await?;

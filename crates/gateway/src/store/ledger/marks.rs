@@ -4,13 +4,14 @@
 use countersign_agent::domain::{Conversation, OutboxOp, ReactionMark, TurnId};
 
 use super::Result;
-use super::outbox::{NewOutbox, outbox_key};
+use super::outbox::{NewOutbox, mark_target, outbox_key};
 use super::sql::{Row, args};
 use super::transaction::Tx;
 use super::turns::TurnRow;
 
 impl Tx {
-    /// From now on the message of the inbox row `inbox_id` has this mark alone.
+    /// From now on a message has this mark alone, also when a later inbox row asked for the same message once more. `inbox_id`: of the row
+    /// that is marked.
     pub async fn mark_request(
         &mut self,
         inbox_id: i64,
@@ -20,6 +21,7 @@ impl Tx {
         mark: Option<ReactionMark>,
     ) -> Result<()> {
         let queue = format!("{QUEUE}{inbox_id}");
+        let target = mark_target(conversation, message_id);
         let op = OutboxOp::React {
             message_id: message_id.to_owned(),
             mark,
@@ -28,7 +30,7 @@ impl Tx {
         let newest = self
             .maybe(
                 "SELECT key, body FROM outbox WHERE target = $1 ORDER BY id DESC LIMIT 1",
-                args![&queue],
+                args![&target],
             )
             .await?;
         let before = match &newest {
@@ -37,7 +39,7 @@ impl Tx {
             None => String::new(),
         };
         self.enqueue(&NewOutbox {
-            key: outbox_key(&["mark", &queue, &before]),
+            key: outbox_key(&["mark", &target, &before]),
             queue,
             gate_id: None,
             turn_id: turn_id.cloned(),
@@ -60,17 +62,22 @@ impl Tx {
 
     /// The row of the mark that the platform shows, in whose place `new` comes.
     pub(super) async fn shown_mark(&mut self, new: &mut NewOutbox) -> Result<Option<Row>> {
-        // An earlier version had rows that took a mark away. Its rows had no target: it knew the first by its key, the others by their turn.
+        // An earlier version had rows that took a mark away. Its rows had their queue as target, or none: it knew the first by its key, the others
+        // by their turn.
         if let OutboxOp::React { mark, shown, .. } = &mut new.op
             && shown.take().is_some()
         {
             *mark = None;
         }
+        let target = match &new.op {
+            OutboxOp::React { message_id, .. } => mark_target(&new.conversation, message_id),
+            OutboxOp::Post { .. } | OutboxOp::Patch { .. } | OutboxOp::Session { .. } => return Ok(None),
+        };
         let first = new.queue.strip_prefix(QUEUE).map(|inbox| outbox_key(&["inbox", inbox, "seen"]));
         self.maybe(
             "SELECT platform_id, conversation FROM outbox
-             WHERE (target = $1 OR key = $2 OR (turn_id = $3 AND queue = $1)) AND op = 'react' AND state = 'sent' ORDER BY id DESC LIMIT 1",
-            args![&new.queue, first, new.turn_id.as_ref()],
+             WHERE (target IN ($1, $4) OR key = $2 OR (turn_id = $3 AND queue = $4)) AND op = 'react' AND state = 'sent' ORDER BY id DESC LIMIT 1",
+            args![target, first, new.turn_id.as_ref(), &new.queue],
         )
         .await
     }

@@ -62,6 +62,20 @@ pub fn outbox_key(parts: &[&str]) -> String {
     format!("o_{}", hex::encode(countersign_agent::domain::digest128(parts)))
 }
 
+/// What the marks of a message have in common.
+pub(super) fn mark_target(place: &Conversation, message_id: &str) -> String {
+    let kind = place.channel.as_str();
+    outbox_key(&["marks", kind, &place.app, &place.tenant, &place.chat, message_id])
+}
+
+/// Of a row that waits: it cannot have arrived, and nobody is sending it.
+macro_rules! untouched {
+    () => {
+        "state = 'waiting' AND owner = '' AND uncertain = 0"
+    };
+}
+pub(super) use untouched;
+
 /// Named one by one: a statement that is prepared must give the same when a newer program has added a column.
 macro_rules! columns {
     () => {
@@ -87,14 +101,14 @@ impl Read {
 }
 
 impl Tx {
-    /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target, a mark those of the same request. A patch
+    /// Enqueues; same key = no second row. A patch drops waiting older patches of the same target, a mark those of the same message. A patch
     /// of a post that is not there or was given up is given up at once.
     pub async fn enqueue(&mut self, new: &NewOutbox) -> Result<()> {
         let now = self.now();
         let (op, target) = match &new.op {
             OutboxOp::Post { .. } => ("post", None),
-            OutboxOp::Patch { target, .. } => ("patch", Some(target.as_str())),
-            OutboxOp::React { .. } => ("react", Some(new.queue.as_str())),
+            OutboxOp::Patch { target, .. } => ("patch", Some(target.clone())),
+            OutboxOp::React { message_id, .. } => ("react", Some(mark_target(&new.conversation, message_id))),
             // Rationed like a mark.
             OutboxOp::Session { .. } => ("react", None),
         };
@@ -102,7 +116,7 @@ impl Tx {
             OutboxOp::Patch { target, .. } if !self.can_be_patched(target).await? => "failed",
             _ => "waiting",
         };
-        if !self.insert(new, op, target, state).await? || state == "failed" {
+        if !self.insert(new, op, target.as_deref(), state).await? || state == "failed" {
             return Ok(());
         }
         self.note_card(new, None, None).await?;

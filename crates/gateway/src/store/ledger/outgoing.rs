@@ -5,7 +5,7 @@
 use countersign_agent::domain::{Outbound, OutboxOp};
 
 use super::Result;
-use super::outbox::NewOutbox;
+use super::outbox::{NewOutbox, untouched};
 use super::sql::args;
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
@@ -94,7 +94,15 @@ impl Tx {
 
     /// Takes back a post that cannot have arrived and that nobody is sending. Gives whether it was.
     pub async fn withdraw(&mut self, key: &str, why: &str) -> Result<bool> {
-        let withdrawn = self.run("UPDATE outbox SET state = 'failed', error = $1 WHERE key = $2 AND op = 'post' AND state = 'waiting' AND owner = '' AND uncertain = 0", args![why, key]).await?;
+        let withdrawn = self
+            .run(
+                concat!(
+                    "UPDATE outbox SET state = 'failed', error = $1 WHERE key = $2 AND op = 'post' AND ",
+                    untouched!()
+                ),
+                args![why, key],
+            )
+            .await?;
         if withdrawn > 0 {
             // What waits behind it may go.
             self.effects.outbox = true;

@@ -1,4 +1,4 @@
-//! SQLite: one file, one process, one writer beside a few readers.
+//! SQLite: one file and one process; two writers, of the journal and of the inbox, beside a few readers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::store::StoreError;
 
 /// How long a verb waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);
-/// Readers beside the one writer.
+/// Readers beside the writers.
 const READERS: u32 = 4;
 
 /// See [`super::Ledger::schema_state`].
@@ -131,7 +131,7 @@ fn naming(path: &Path, error: StoreError) -> StoreError {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// The one writer.
+    /// A writer.
     Write,
     /// A reader of our own process.
     Read,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Mutex as Lock, OwnedMutexGuard};
 
-/// The queue for SQLite's one write connection: two fair locks in a row. A journal transaction holds both, a webhook batch only the
+/// The queue for SQLite's two writers, the journal's connection and the inbox', of which one may write at a time: two fair locks in a row. A journal transaction holds both, a webhook batch only the
 /// inner one: of all waiting journal transactions one at most stands at the inner lock, so a batch waits for no more than the transaction
 /// that runs and the one before it in the queue; and since the inner lock is fair, batches that follow each
 /// other let a journal transaction through in between.
