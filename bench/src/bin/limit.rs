@@ -1,6 +1,7 @@
-//! The limit servers: what axum itself costs, and what verifying and reading costs on top. They keep nothing.
+//! The baselines: what axum itself costs, what verifying and reading costs on top, and what it costs to commit each event to a SQLite file
+//! before it is answered. The first two keep nothing.
 //!
-//! `limit bare|verify` on a port of its own, which it prints; also answers what a gateway asks its platforms at start.
+//! `limit bare|verify` or `limit commit FILE` on a port of its own, which it prints; also answers what a gateway asks its platforms at start.
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use axum::routing::{get, post};
 use axum::serve::ListenerExt;
 use axum::{Router, http::header};
 use countersign_bench as wire;
+use tokio::sync::{mpsc, oneshot};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -18,6 +20,48 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Server {
     verifies: bool,
     key: [u8; 32],
+    /// To the thread that commits, if events are kept.
+    keep: Option<mpsc::Sender<Kept>>,
+}
+
+/// An event's id, its text, and whom to tell that it is on the disk.
+type Kept = (String, Vec<u8>, oneshot::Sender<bool>);
+
+impl Server {
+    async fn answer(&self, id: &str, text: &[u8]) -> StatusCode {
+        let Some(keep) = &self.keep else { return StatusCode::OK };
+        let (told, stored) = oneshot::channel();
+        if keep.send((id.to_owned(), text.to_vec(), told)).await.is_err() || !stored.await.unwrap_or(false) {
+            return StatusCode::SERVICE_UNAVAILABLE;
+        }
+        StatusCode::OK
+    }
+}
+
+/// The least that a durable gateway can do on one file: one thread appends, and whatever waits shares a commit.
+fn commit(mut waiting: mpsc::Receiver<Kept>, file: &str) {
+    let mut database = rusqlite::Connection::open(file).unwrap();
+    database
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000;
+             CREATE TABLE inbox (id INTEGER PRIMARY KEY, event TEXT NOT NULL, received_at INTEGER NOT NULL, payload BLOB NOT NULL)",
+        )
+        .unwrap();
+    let mut batch = Vec::with_capacity(64);
+    while waiting.blocking_recv_many(&mut batch, 64) > 0 {
+        let transaction = database.transaction().unwrap();
+        for (id, text, _) in &batch {
+            transaction
+                .prepare_cached("INSERT INTO inbox (event, received_at, payload) VALUES (?1, 0, ?2)")
+                .unwrap()
+                .execute((id, text))
+                .unwrap();
+        }
+        let stored = transaction.commit().is_ok();
+        for (_, _, told) in batch.drain(..) {
+            let _ = told.send(stored);
+        }
+    }
 }
 
 type Shared = State<Arc<Server>>;
@@ -38,7 +82,7 @@ async fn slack(State(server): Shared, headers: HeaderMap, body: Bytes) -> Status
         return StatusCode::BAD_REQUEST;
     };
     std::hint::black_box(&event);
-    StatusCode::OK
+    server.answer(event.event_id, &body).await
 }
 
 async fn lark(State(server): Shared, headers: HeaderMap, body: Bytes) -> StatusCode {
@@ -55,14 +99,15 @@ async fn lark(State(server): Shared, headers: HeaderMap, body: Bytes) -> StatusC
     let plain = serde_json::from_slice::<wire::LarkOuter<'_>>(&body)
         .ok()
         .and_then(|outer| wire::lark_decrypt(&server.key, outer.encrypt));
-    let Some(event) = plain.and_then(|plain| serde_json::from_slice::<wire::LarkEnv>(&plain).ok()) else {
+    let Some(plain) = plain else { return StatusCode::BAD_REQUEST };
+    let Ok(event) = serde_json::from_slice::<wire::LarkEnv>(&plain) else {
         return StatusCode::BAD_REQUEST;
     };
     if event.header.token != wire::LARK_TOKEN {
         return StatusCode::UNAUTHORIZED;
     }
     std::hint::black_box(&event);
-    StatusCode::OK
+    server.answer(&event.header.event_id, &plain).await
 }
 
 /// Who the bot is, on both platforms.
@@ -74,14 +119,22 @@ async fn identity() -> ([(header::HeaderName, &'static str); 1], &'static str) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let verifies = match std::env::args().nth(1).as_deref() {
-        Some("bare") => false,
-        Some("verify") => true,
-        other => panic!("bare or verify, not {other:?}"),
+    let mut arguments = std::env::args().skip(1);
+    let (verifies, file) = match arguments.next().as_deref() {
+        Some("bare") => (false, None),
+        Some("verify") => (true, None),
+        Some("commit") => (true, Some(arguments.next().expect("commit FILE"))),
+        other => panic!("bare, verify or commit, not {other:?}"),
     };
+    let keep = file.map(|file| {
+        let (keep, waiting) = mpsc::channel(1024);
+        std::thread::spawn(move || commit(waiting, &file));
+        keep
+    });
     let server = Arc::new(Server {
         verifies,
         key: wire::lark_key(wire::LARK_KEY),
+        keep,
     });
     let app = Router::new()
         .route("/webhooks/slack/events", post(slack))
