@@ -9,6 +9,7 @@ mod commands;
 mod copies;
 mod coverage;
 pub(crate) mod deciders;
+mod direct_words;
 mod edits;
 mod ends;
 mod escalation;

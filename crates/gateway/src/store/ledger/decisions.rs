@@ -10,7 +10,7 @@ use super::audit::AuditEntry;
 use super::gates::GateRecord;
 use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
-use super::wakeups::Settled;
+use super::wakeups::CountedEnd;
 use crate::store::coordination::ReviewChange;
 use crate::store::keys;
 
@@ -103,7 +103,7 @@ impl Tx {
         self.drop_direct_cards(&gate.id).await?;
         self.tell_redis(|_| Ok(ReviewChange::remove(gate)))?;
         self.wake_lane(&gate.lane_id).await?;
-        self.effects.settled.push(Settled::Gate {
+        self.effects.ends.push(CountedEnd::Gate {
             gate: gate.kind,
             kind: decision.kind,
             via: decision.via,

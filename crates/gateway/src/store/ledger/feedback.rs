@@ -7,7 +7,7 @@ use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Row, args};
 use super::transaction::{Read, Tx};
 use super::turns::TurnRow;
-use super::wakeups::Settled;
+use super::wakeups::CountedEnd;
 use crate::store::keys;
 
 /// What one person thinks of one answer.
@@ -73,7 +73,7 @@ impl Tx {
             FeedbackValue::Down => "The answer did not help",
         };
         self.append_after_end(turn, Event::Feedback { value }, summary, now).await?;
-        self.effects.settled.push(Settled::Feedback {
+        self.effects.ends.push(CountedEnd::Feedback {
             channel: turn.conversation.channel,
             value,
         });

@@ -8,7 +8,7 @@ use super::lanes::Lease;
 use super::page::{Cursor, List, ListQuery, Page, page};
 use super::sql::{Row, args, encode};
 use super::transaction::{Read, Tx};
-use super::wakeups::Settled;
+use super::wakeups::CountedEnd;
 use crate::store::{StoreError, keys};
 
 /// A turn as stored.
@@ -277,7 +277,7 @@ impl Tx {
         }
         self.clear_crashes(lease).await?;
         if turn.status.is_final() {
-            self.effects.settled.push(Settled::Turn {
+            self.effects.ends.push(CountedEnd::Turn {
                 channel: turn.conversation.channel,
                 status: turn.status,
                 reason: turn.reason,

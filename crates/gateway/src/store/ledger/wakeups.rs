@@ -30,14 +30,14 @@ pub(super) struct Effects {
     pub(super) lanes: bool,
     pub(super) outbox: bool,
     pub(super) events: bool,
-    pub(super) settled: Vec<Settled>,
+    pub(super) ends: Vec<CountedEnd>,
     /// What Redis shall know of pending reviews.
     pub(super) reviews: Vec<ReviewChange>,
 }
 
 /// Something that was settled, for the metrics.
 #[derive(Debug)]
-pub(super) enum Settled {
+pub(super) enum CountedEnd {
     Gate {
         gate: GateKind,
         kind: DecisionKind,
@@ -55,7 +55,7 @@ pub(super) enum Settled {
     },
 }
 
-impl Settled {
+impl CountedEnd {
     fn count(self) {
         match self {
             Self::Gate { gate, kind, via, waited } => {
@@ -95,8 +95,8 @@ impl Wakeups {
                 redis.write(change);
             }
         }
-        for settled in effects.settled {
-            settled.count();
+        for end in effects.ends {
+            end.count();
         }
     }
 
