@@ -16,22 +16,8 @@ use super::words::{BOT, place};
 static TEMPLATES: LazyLock<Arc<Templates>> =
     LazyLock::new(|| countersign_gateway::template::load(None).expect("the embedded templates are sound"));
 
-/// Rows of lives, children first.
-const TABLES: [&str; 13] = [
-    "messages",
-    "actions",
-    "votes",
-    "decisions",
-    "gates",
-    "signals",
-    "events",
-    "outbox",
-    "audit",
-    "turns",
-    "lanes",
-    "inbox",
-    "audit_head",
-];
+/// Tables that outlive a life: the schema's own, and what the bot knows of itself.
+const KEPT: [&str; 2] = ["_sqlx_migrations", "facts"];
 const DAY: i64 = 86_400_000;
 
 /// Everything that is made once a thread.
@@ -41,6 +27,8 @@ pub struct Lab {
     pub templates: Arc<Templates>,
     /// Beside the ledger's own connections, for what no verb tells.
     pub conn: AnyConnection,
+    /// What a life leaves rows in.
+    tables: Vec<String>,
     pacer: Arc<Pacer>,
     _folder: tempfile::TempDir,
 }
@@ -79,12 +67,19 @@ impl Lab {
         let pacer = Arc::new(Pacer(Mutex::new(Arc::default())));
         ledger.simulate(Arc::clone(&pacer) as Arc<_>);
         let mut conn = AnyConnection::connect(&format!("{url}?mode=rw")).await.expect("another connection");
-        conn.execute("PRAGMA busy_timeout = 5000").await.expect("a pragma");
+        // Whole tables are emptied in any order.
+        for pragma in ["PRAGMA busy_timeout = 5000", "PRAGMA foreign_keys = OFF"] {
+            conn.execute(pragma).await.expect("a pragma");
+        }
+        let tables = sqlx::query_scalar("SELECT name FROM sqlite_schema WHERE type = 'table'");
+        let mut tables: Vec<String> = tables.fetch_all(&mut conn).await.expect("a schema");
+        tables.retain(|table| !KEPT.contains(&table.as_str()));
         Self {
             ledger,
             clock,
             templates: Arc::clone(&TEMPLATES),
             conn,
+            tables,
             pacer,
             _folder: folder,
         }
@@ -95,7 +90,7 @@ impl Lab {
         *self.pacer.0.lock().expect("nobody panics while holding it") = Arc::clone(scene);
         unpaced(async {
             self.conn.execute("BEGIN IMMEDIATE").await.expect("nobody else writes");
-            for table in TABLES {
+            for table in &self.tables {
                 let delete = AssertSqlSafe(format!("DELETE FROM {table}"));
                 // As a query, whose statement is kept.
                 sqlx::query(delete).execute(&mut self.conn).await.expect("an empty table");

@@ -83,6 +83,18 @@ async fn a_mark_that_may_be_there_is_known_before_the_next() {
     assert_eq!(only(&take(&store).await), (Some(ReactionMark::Done), Some("r_typing")));
 }
 
+/// A version in between told the marks of a message by their queue. The mark that it put there goes.
+#[tokio::test]
+async fn a_mark_told_by_its_queue_is_replaced() {
+    let store = store().await;
+    mark(&store, 1, Some(ReactionMark::Seen)).await;
+    spoil(&store, String::from("UPDATE outbox SET target = queue, key = 'o_1' WHERE queue = 'react:1'")).await;
+    let seen = take(&store).await;
+    sent(&store, &seen[0], "r_seen").await;
+    mark(&store, 1, Some(ReactionMark::Done)).await;
+    assert_eq!(only(&take(&store).await), (Some(ReactionMark::Done), Some("r_seen")));
+}
+
 /// interface (I): the mark that an earlier version put there goes, too, and its rows go out.
 #[tokio::test]
 async fn a_mark_of_an_earlier_version_is_replaced() {
@@ -92,7 +104,7 @@ async fn a_mark_of_an_earlier_version_is_replaced() {
     let body = r#"{"op":"react","message_id":"om_1","content":{"shows":"reaction","seen":null},"working":true}"#;
     spoil(
         &store,
-        format!("UPDATE outbox SET target = NULL, key = '{key}', body = '{body}' WHERE target = 'react:1'"),
+        format!("UPDATE outbox SET target = NULL, key = '{key}', body = '{body}' WHERE queue = 'react:1'"),
     )
     .await;
     let seen = take(&store).await;
