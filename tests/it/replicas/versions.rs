@@ -12,6 +12,7 @@ use crate::support::fake_model::{Gate, Script, Step, say};
 use crate::support::fleet::{Fleet, SHORT};
 use crate::support::platform::On;
 use crate::support::scripts::{gated, reporter};
+use crate::support::stores::fresh_database;
 use crate::support::world::{DIRECT, To, World};
 
 /// The places of the two processes.
@@ -35,7 +36,10 @@ async fn an_update_from_an_earlier_version_loses_nothing_on_slack() {
 /// to a turn that the newer one has written.
 async fn an_update_loses_nothing(on: On) {
     let older = PathBuf::from(std::env::var_os("COUNTERSIGN_OLDER_BINARY").expect("COUNTERSIGN_OLDER_BINARY"));
-    let (mut fleet, world) = Fleet::prepare(on, SHORT, &[&[], &[]], &[], reporter).await.expect("servers");
+    // An empty one: the older program makes its own tables, and the newer one adds to them.
+    let database = fresh_database().await.expect("COUNTERSIGN_TEST_POSTGRES");
+    let own: &[(&str, &str)] = &[("STORE__DATABASE_URL", &database)];
+    let (mut fleet, world) = Fleet::prepare(on, SHORT, &[own, own], &[], reporter).await.expect("servers");
     fleet.use_program(OLDER, &older);
     fleet.start(OLDER).await;
 
