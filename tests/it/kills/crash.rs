@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::kit::Handshake;
 use crate::support::platform::{On, on_either};
+use crate::support::quiet::quiet;
 
 on_either! {
     a_task_that_kills_its_process_three_times_is_ended_and_told,
@@ -74,7 +75,8 @@ async fn a_waiting_task_whose_loading_kills_is_ended_without_being_loaded(on: On
     let mut hand = Handshake::start(on, None).await;
     assert_eq!(hand.ask().await, Some(200));
     let card = hand.card().await;
-    // Its lane is at rest after an orderly stop, so that the first death is that of the OK.
+    // The card's receipt wakes its lane. That is at rest before the orderly stop, so that the first death is that of the OK.
+    quiet(&hand.world).await;
     hand.world.child().terminate();
     assert!(hand.world.ended().await.success());
     hand.world.restart_process(Some("turn_loaded"));

@@ -88,7 +88,11 @@ async fn a_mark_that_may_be_there_is_known_before_the_next() {
 async fn a_mark_told_by_its_queue_is_replaced() {
     let store = store().await;
     mark(&store, 1, Some(ReactionMark::Seen)).await;
-    spoil(&store, String::from("UPDATE outbox SET target = queue, key = 'o_1' WHERE queue = 'react:1'")).await;
+    spoil(
+        &store,
+        String::from("UPDATE outbox SET target = queue, key = 'o_1' WHERE queue = 'react:1'"),
+    )
+    .await;
     let seen = take(&store).await;
     sent(&store, &seen[0], "r_seen").await;
     mark(&store, 1, Some(ReactionMark::Done)).await;

@@ -3,6 +3,7 @@
 use countersign_agent::domain::{AskedAgain, ClickTarget, Decision, DecisionKind, Inbound, InboundBody};
 use sqlx::Row;
 
+use super::evidence::same;
 use super::rest::{Found, read, rows_of};
 use crate::life::Life;
 
@@ -43,7 +44,9 @@ pub(super) async fn left_by_the_turn_before(life: &mut Life<'_>, turn: &Found) -
         Some(asked) => read(asked)?,
         None => return Err(format!("{} goes on from {review}, for which nobody asked again", turn.id)),
     };
-    pressed(life, turn, review, &asked)?;
+    // A press on the card of an earlier review of the same plan means the latest one.
+    let gates = same(life, review).await?;
+    pressed(life, turn, &gates, &asked)?;
     if decision.kind != DecisionKind::Expire || asked.at.0 - decision.at.0 > LATE {
         return Err(format!(
             "{review} was decided by {decision:?}, and asked for again at {:?}",
@@ -66,11 +69,12 @@ pub(super) async fn left_by_the_turn_before(life: &mut Life<'_>, turn: &Found) -
     })
 }
 
-/// Somebody who may give the plan up pressed the button of this review.
-fn pressed(life: &Life<'_>, turn: &Found, review: &str, asked: &AskedAgain) -> Result<(), String> {
+/// Somebody who may give the plan up pressed the button of one of these reviews, which ask for the same plan; the latest is the first.
+fn pressed(life: &Life<'_>, turn: &Found, reviews: &[String], asked: &AskedAgain) -> Result<(), String> {
+    let review = reviews.first().map_or("", String::as_str);
     let evidence = asked.event_id.as_ref().and_then(|key| life.people.evidence.get(key));
     let evidence = evidence.ok_or_else(|| format!("{review} was asked for again by {asked:?}, which nobody sent"))?;
-    let is_it = matches!(&evidence.target, Some(ClickTarget::Gate(gate)) if gate.as_str() == review);
+    let is_it = matches!(&evidence.target, Some(ClickTarget::Gate(gate)) if reviews.iter().any(|review| review == gate.as_str()));
     let may = evidence.by == turn.user || life.live.lark.approvers.allow(&evidence.by, &turn.user);
     if evidence.asks_again && is_it && may && evidence.by == asked.by {
         Ok(())
