@@ -239,6 +239,7 @@ if earlier:
         entry("earlier SQLite, Slack", "slack", ours("sqlite", HOOKS, program=earlier)),
         entry("earlier PostgreSQL, Slack", "slack", ours("postgres", HOOKS, program=earlier)),
         entry("earlier SQLite, Lark", "lark", ours("sqlite", HOOKS, program=earlier)),
+        entry("earlier SQLite, Slack, with workers", "slack", ours("sqlite", BOTH, program=earlier), chatter=1),
     ]
 LATENCY = ["bare axum, Slack", "countersign SQLite, Slack", "countersign PostgreSQL, Slack", "Bolt JS"]
 
