@@ -68,8 +68,12 @@ async fn an_update_loses_nothing(on: On) {
     fleet.go_on(OLDER);
     fleet.stop(NEWER);
     approve(&world, &written_by_newer).await;
-    fleet.says(OLDER, "cannot be read here").await;
-    let refused = Instant::now();
+    // Whether it can read that turn depends on how far apart the versions are. If it can, it carries the plan out.
+    let there = world.on.direct("p4");
+    let reads = fleet
+        .says_or(OLDER, "cannot be read here", || world.count(there, ANSWER) == 1)
+        .await;
+    let handled = Instant::now();
     fleet.go_on(NEWER);
 
     let (status, took) = fleet.drain(OLDER).await;
@@ -84,9 +88,10 @@ async fn an_update_loses_nothing(on: On) {
         carried_out(&world, person).await;
     }
     println!(
-        "F-P2 {}: 5 reviews carried out once each; the one that the older process could not read, {:.1} s after it tried",
+        "F-P2 {}: 5 reviews carried out once each; the one that the older process {}, {:.1} s after that",
         on.name(),
-        refused.elapsed().as_secs_f32()
+        if reads { "carried out" } else { "could not read" },
+        handled.elapsed().as_secs_f32()
     );
     world.end().await;
 }

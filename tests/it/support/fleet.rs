@@ -212,6 +212,19 @@ impl Fleet {
         eventually(words, || async { process.log().contains(words).then_some(()) }).await;
     }
 
+    /// Waits until the log of this process holds `words`, or `other` holds. Gives whether `other` does.
+    pub async fn says_or(&mut self, number: usize, words: &str, other: impl Fn() -> bool) -> bool {
+        let process = self.process(number);
+        let look = || async {
+            if other() {
+                Some(true)
+            } else {
+                process.log().contains(words).then_some(false)
+            }
+        };
+        eventually(words, look).await
+    }
+
     /// SIGTERM; gives how it ended and after how long.
     pub async fn drain(&mut self, number: usize) -> (ExitStatus, Duration) {
         let asked = Instant::now();
