@@ -66,7 +66,7 @@ async fn a_damaged_event_stops_no_other() {
     let left = store.ledger.read().await.unwrap().untriaged(0, 10).await.unwrap();
     assert_eq!(left.len(), 1);
     assert!(store.ledger.damage()[0].starts_with(&format!("inbox {bad} (column `payload`")));
-    // Nobody can do anything about it any more: it is not named for ever.
+    // Nobody can mend it any more, so `/readyz` stops naming it.
     store.pass(3_600_000);
     assert!(store.ledger.damage().is_empty());
 }

@@ -1,5 +1,6 @@
-//! The one way of an answer to a gate: presses, words in a chat, thumbs, the console and the API. It checks the time. What ends a gate
-//! without an answer is elsewhere: `/stop` in `stop`, a thumb that is taken away in `settle`.
+//! Every answer to a gate comes here: from presses, words in a chat, thumbs, the console and the API. The time is checked here, too.
+//!
+//! Two things are no answers: `/stop`, which ends the gate of a task (`stop`), and a thumb that is taken away (`settle`).
 //!
 //! Each caller adds what is its own: a press paints the card, words get a mark, a request gets a status code.
 

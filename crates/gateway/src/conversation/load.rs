@@ -124,8 +124,8 @@ pub(super) async fn load_context(
     }))
 }
 
-/// May a message answer a card that was said to nobody in particular? Beside every thread of ours nothing but `OK` itself counts, and only while
-/// somebody is waited for.
+/// May a message that was said to nobody in particular answer a card? Outside the threads of our tasks only `OK` itself does, while a card of
+/// the chat waits for its sender.
 async fn may_answer_a_card(tx: &mut Tx, row: &InboxRow, message: &InboundMessage, said: &Addressed) -> Result<bool, StoreError> {
     let place = &row.inbound.conversation;
     let beside = place.thread.is_empty() || message.message_id.as_ref() == Some(&place.thread);
@@ -136,7 +136,7 @@ async fn may_answer_a_card(tx: &mut Tx, row: &InboxRow, message: &InboundMessage
     }
 }
 
-/// A gate whose time is over, as closed also while nobody has written that down yet.
+/// A gate whose time is over, with the decision that it expired. That decision may not be stored yet.
 async fn lapsed_gate(tx: &mut Tx, id: &GateId, now: Millis) -> Result<Option<GateRecord>, StoreError> {
     Ok(tx.gate(id).await?.map(|record| GateRecord {
         decision: Some(

@@ -13,7 +13,7 @@ const OTHER_EVENT_MS: i64 = 500;
 /// Rows that are looked at together.
 type Batch = [Result<InboxRow, DamagedRow>];
 
-/// What this process has seen of mentions: an app may be told of each in one event alone.
+/// Whether Slack tells this app of a mention in one event or in two, as far as this process has seen.
 #[derive(Debug, Default)]
 pub(super) struct Mentions {
     /// The last one that waited had no other event.

@@ -54,8 +54,8 @@ pub(super) enum Meaning {
     Instead,
 }
 
-/// Decides what the message of `context` means. The first of these that fits wins: nobody who may be heard, words to others, files and texts
-/// that cannot be read; then a command, an answer to an open gate, an answer that comes late, a task.
+/// Decides what the message of `context` means. The first case that fits wins: its sender may not be heard; it is said to others; it is files
+/// or a text that cannot be read; a command; an answer to an open gate; an answer that comes late; a task.
 pub(super) fn route(context: &MessageContext) -> Meaning {
     let heard = context.hears();
     if heard == Right::No {

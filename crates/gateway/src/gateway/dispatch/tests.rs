@@ -51,8 +51,8 @@ fn text() -> Outbound {
     Outbound::Text { text: String::from("x") }
 }
 
-/// F-C1: what the rates hold back keeps its place; a repaint that waits for them for long is not given up with its buttons on it, as
-/// words are that came too late, nor at its first failure after that. What failed backs off, and is given up in time, whatever it is.
+/// F-C1: what the rates hold back keeps its place. Words that come too late are given up. A repaint is not, or its card would keep its buttons:
+/// neither while the rates hold it back, nor at its first failure after that. What fails backs off, and is given up in the end.
 #[test]
 fn a_repaint_outlives_the_rates() {
     let post = row(OutboxOp::Post {

@@ -48,7 +48,7 @@ fn connect(path: &Path, pragmas: &[&str]) -> Result<Connection> {
     for pragma in pragmas {
         conn.execute_batch(pragma)?;
     }
-    // Nobody hears of a row that another program's lock held up for longer.
+    // After this time the request was answered with 503: to wait longer for another program's lock helps nobody.
     conn.busy_timeout(DEADLINE)?;
     // What is appended to is at the ends of its trees.
     conn.execute_batch("PRAGMA cache_size = -512")?;

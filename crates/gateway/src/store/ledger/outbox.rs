@@ -62,7 +62,7 @@ pub fn outbox_key(parts: &[&str]) -> String {
     format!("o_{}", hex::encode(countersign_agent::domain::digest128(parts)))
 }
 
-/// What the marks of a message have in common.
+/// The target of every mark on this message: of rows with one target the newest counts.
 pub(super) fn mark_target(place: &Conversation, message_id: &str) -> String {
     let kind = place.channel.as_str();
     outbox_key(&["marks", kind, &place.app, &place.tenant, &place.chat, message_id])
