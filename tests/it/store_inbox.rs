@@ -216,6 +216,20 @@ async fn a_waiting_message_is_found_by_its_id() {
     assert!(tx.waiting_message(&home, "om_laned").await.unwrap().is_none());
 }
 
+/// design: an edit reaches a task that waits; one that was begun, or dropped, keeps the words that it had.
+#[tokio::test]
+async fn only_a_task_that_waits_gets_other_words() {
+    let store = store().await;
+    let home = place("oc_1", "");
+    let (first, other) = (simple("first", &home, "ou_1"), simple("other", &home, "ou_1"));
+    let task = lane_task(&store, &first).await;
+    let mut tx = store.ledger.begin().await.unwrap();
+    assert!(tx.reword_task(task, &other).await.unwrap());
+    assert_eq!(tx.queued(&home.lane("ou_1")).await.unwrap()[0].inbound, other);
+    assert!(tx.finish_task(task, "turn").await.unwrap());
+    assert!(!tx.reword_task(task, &first).await.unwrap());
+}
+
 /// design: ids with NUL, line ends and separators are as good as others: they collide with nothing and read back whole.
 #[tokio::test]
 async fn odd_ids_do_not_collide() {

@@ -70,6 +70,20 @@ async fn failed(store: &Store, row: &OutboxRow) {
     tx.commit().await.unwrap();
 }
 
+/// design: who held a row for too long puts it back no more: it is in other hands.
+#[tokio::test]
+async fn a_late_holder_puts_nothing_back() {
+    let store = store().await;
+    enqueue(&store, &[post("words", "q")]).await;
+    let late = take(&store).await.remove(0);
+    store.pass(HOLD_MS);
+    assert_eq!(take_keys(&store).await, ["words"]);
+    let mut tx = store.ledger.begin().await.unwrap();
+    tx.outbox_retry(&late, store.clock.now(), "no answer", false, true).await.unwrap();
+    tx.commit().await.unwrap();
+    assert!(take(&store).await.is_empty());
+}
+
 /// design: a row is enqueued once by its key, reads back whole and is held by one dispatcher; a hold that ends is free.
 #[tokio::test]
 async fn a_row_goes_to_one_dispatcher() {

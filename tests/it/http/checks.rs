@@ -50,6 +50,23 @@ async fn checks_come_in_their_order() {
     world.end().await;
 }
 
+/// design: no browser guesses what the answer of a webhook is, whether it took the event or refused it.
+#[tokio::test]
+async fn answers_of_webhooks_are_what_they_say() {
+    let world = World::start(&[], reporter).await;
+    let event = message(&world, "整理笔记");
+    for (content, status) in [("text/plain", 415), (JSON, 200)] {
+        let reply = push(&world, EVENTS, content, &event).await;
+        assert_eq!(
+            (reply.status, reply.header("x-content-type-options")),
+            (status, "nosniff"),
+            "{content}"
+        );
+    }
+    assert_eq!(world.plan_card("oc_http").await.title(), Some("计划确认"));
+    world.end().await;
+}
+
 /// M-1: only the two exact paths take events, only by POST; whatever is signed right, elsewhere it is nothing.
 #[tokio::test]
 async fn neighbor_paths_and_other_methods_take_nothing() {

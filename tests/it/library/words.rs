@@ -1,16 +1,16 @@
 //! Words and stops that reach a task while it runs; tools and names that no model could be offered.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use countersign_agent::domain::{EffectClass, Scope, ToolSpec, TurnStatus};
-use countersign_agent::engine::{Agent, BuildError, Timings};
+use countersign_agent::engine::{Agent, BuildError, Notebook, Timings};
 use countersign_agent::model::BoxFuture;
 use countersign_agent::tools::{CallHandle, Tool, ToolError, ToolOutput};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Duration;
 
-use super::played::{Note, Played, agent, ends, says};
+use super::played::{Note, Played, agent, calls, ends, said, says};
 use crate::support::api::eventually;
 
 fn held() -> Played {
@@ -56,6 +56,44 @@ async fn a_stop_reaches_a_task_that_runs() {
     .await;
     book.stop("ann").unwrap();
     assert_eq!(running.await.unwrap().status, TurnStatus::Cancelled);
+}
+
+/// `look`, a read during which the requester says more.
+#[derive(Debug)]
+struct Interrupted(Arc<OnceLock<Notebook>>);
+
+impl Tool for Interrupted {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: String::from("look"),
+            description: String::from("looks something up"),
+            parameters: json!({"type": "object"}).into(),
+            effect: EffectClass::Read,
+            scope: Scope::Every,
+        }
+    }
+
+    fn run<'a>(&'a self, _: &'a Value, _: &'a CallHandle) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        self.0.get().unwrap().say("ann", "and in Greek").unwrap();
+        Box::pin(std::future::ready(Ok(ToolOutput::default())))
+    }
+}
+
+/// design: steering, people come first: words that came during a call of a tool are in the next request, and no request is made without them.
+#[tokio::test]
+async fn words_during_a_call_are_in_the_next_request() {
+    let book = Arc::new(OnceLock::new());
+    let model = Played::new(|request| match said(request) {
+        0 => calls(request, "look", &json!({})),
+        _ => says("In Greek."),
+    });
+    let agent = Agent::builder(model.clone()).tool(Interrupted(Arc::clone(&book))).build().unwrap();
+    let mut task = agent.task("write it");
+    assert!(book.set(task.notebook()).is_ok());
+    assert_eq!(ends(&mut task).await.answer.as_deref(), Some("In Greek."));
+    let asked = model.asked.lock().unwrap();
+    let heard = |at: usize| asked[at].messages.iter().any(|message| message.content.contains("and in Greek"));
+    assert_eq!((asked.len(), heard(1)), (2, true));
 }
 
 #[derive(Debug)]

@@ -229,6 +229,19 @@ async fn ok_under_an_older_card() {
     assert_eq!(world.decision(&second).await, "revise u1");
 }
 
+/// B7: an OK in reply to other words of the task approves nothing: only its card shows what is asked.
+#[tokio::test]
+async fn ok_under_other_words_of_the_task() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    let words = world.words(&turn, "先看看上周的").await;
+    world.hear(says("2", "u1", "OK").plain().reply(&[&words])).await;
+    assert_eq!(world.decision(&gate).await, "open");
+    assert_eq!(world.notices().await, [Notice::Superseded {}]);
+}
+
 /// B20: our own words decide nothing, nor do attachments.
 #[tokio::test]
 async fn own_posts_and_attachments() {

@@ -131,6 +131,18 @@ async fn other_members_click() {
     assert_eq!(world.notices().await, [], "only the one who clicked hears of it");
 }
 
+/// design: the approval trail says who tried to decide and might not.
+#[tokio::test]
+async fn who_is_refused_is_in_the_trail() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    let before = world.trail().await;
+    world.click("u2", ClickVerb::Approve, on(&gate)).await;
+    assert_eq!(world.trail().await, before + 1);
+}
+
 /// design: the edit form is a revise with its text; an empty form says so.
 #[tokio::test]
 async fn edit_form() {

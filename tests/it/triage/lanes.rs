@@ -291,6 +291,20 @@ async fn status_and_help() {
     assert_eq!(world.notices().await, [status(Some("写周报"), "plan_review"), Notice::Help {}]);
 }
 
+/// design: of a task of somebody else `/status` tells nothing.
+#[tokio::test]
+async fn status_is_about_ones_own_tasks() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    world.begin().await;
+    world.hear(says("2", "u2", "/status")).await;
+    let told = world.notices().await;
+    assert!(
+        matches!(&told[..], [Notice::Status { goal: None, state, .. }] if state == "idle"),
+        "{told:?}"
+    );
+}
+
 /// B19: a recalled request cancels its turn, or is dropped while it waits; other recalls change nothing.
 #[tokio::test]
 async fn recall() {

@@ -57,6 +57,23 @@ async fn edge_of_the_time() {
     }
 }
 
+/// design: a gate whose time is over is none of those that a word may mean: it approves the one that still waits, and nobody is asked which.
+#[tokio::test]
+async fn a_word_means_the_gate_that_still_waits() {
+    let mut world = World::with(|live| live.lark.approvers = Approvers::Anyone).await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let over = world.gate(&turn, GateKind::PlanReview, 1).await;
+    world.clock.advance(TTL / 2);
+    world.hear(says("2", "u2", "整理笔记")).await;
+    let turn = world.begin().await;
+    let waits = world.gate(&turn, GateKind::PlanReview, 1).await;
+    world.clock.advance(over.expires_at.since(world.clock.now()));
+    world.hear(says("3", "u3", "OK")).await;
+    assert_eq!(world.decision(&over).await, "expire ");
+    assert_eq!(world.decision(&waits).await, "approve u3");
+}
+
 /// B6: the approver whose word comes second hears who was first; their word is no task.
 #[tokio::test]
 async fn second_approvers_word() {
@@ -74,6 +91,20 @@ async fn second_approvers_word() {
         "{told:?}"
     );
     assert_eq!(world.queue("u3", "").await, Vec::<String>::new());
+}
+
+/// design: a late word is about a review that its sender might have decided. Of another one nobody is told who decided it.
+#[tokio::test]
+async fn a_late_word_is_about_ones_own_reviews() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    world.hear(says("2", "u1", "OK")).await;
+    assert_eq!(world.decision(&gate).await, "approve u1");
+    world.hear(says("3", "u2", "OK")).await;
+    assert_eq!(world.notices().await, []);
+    assert_eq!(world.queue("u2", "").await, ["OK"]);
 }
 
 /// F-H3: other text that comes second queues behind the turn, and its sender is told so.
@@ -113,6 +144,20 @@ async fn a_late_word_beside_a_copy_is_told_so() {
             assert_eq!(world.decision(&gate).await, "approve boss");
         }
     }
+}
+
+/// A copy that waits in line while its card is decided is withdrawn.
+#[tokio::test]
+async fn a_copy_that_waits_is_withdrawn_by_the_decision() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
+    world.escalates(&turn, &gate, "boss").await;
+    world.hear(says("2", "u1", "OK")).await;
+    assert_eq!(world.decision(&gate).await, "approve u1");
+    let sent = world.deliver().await;
+    assert!(!sent.iter().any(|sent| matches!(sent.op, OutboxOp::Post { .. })), "{sent:?}");
 }
 
 /// A copy that the platform held back while its card was decided is not posted any more.

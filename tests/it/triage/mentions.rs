@@ -94,6 +94,16 @@ async fn a_stop_reaches_a_mention_that_waits() {
     assert_eq!(tasks(&world).await, []);
 }
 
+/// Neither is one who goes on in a thread of the chat.
+#[tokio::test]
+async fn words_in_a_thread_end_the_wait_of_a_mention() {
+    let world = World::new().await;
+    come_in(&world, &[says("1", "u1", "写周报").without_files()]).await;
+    assert_eq!(triage(&world).await, 0);
+    come_in(&world, &[says("2", "u1", "还有月报").thread("omt_a")]).await;
+    assert_eq!(triage(&world).await, 2);
+}
+
 /// An app may be told of mentions alone: the first one waits in vain, the next ones do not wait, until another event shows that there are some.
 #[tokio::test]
 async fn mentions_that_come_alone_wait_once() {

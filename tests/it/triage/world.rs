@@ -269,6 +269,26 @@ impl World {
         gate
     }
 
+    /// The turn says `text`, which is delivered now; gives the message's id.
+    pub async fn words(&mut self, turn: &TurnRow, text: &str) -> String {
+        let mut tx = self.ledger.begin().await.unwrap();
+        let post = NewOutbox {
+            key: outbox_key(&["say", turn.id.as_str(), text]),
+            queue: turn.id.to_string(),
+            gate_id: None,
+            turn_id: Some(turn.id.clone()),
+            conversation: turn.conversation.clone(),
+            op: OutboxOp::Post {
+                reply_to: turn.request_message.clone(),
+                content: Outbound::Text { text: text.to_owned() },
+            },
+        };
+        tx.enqueue(&post).await.unwrap();
+        tx.commit().await.unwrap();
+        self.deliver().await;
+        format!("om_out_{}", self.posted)
+    }
+
     /// A call's outcome is lost, and `gate` asks about it again.
     pub async fn asks_again(&self, turn: &TurnRow, action: &ActionId, gate: &Gate) {
         let (mut tx, lease) = self.lease(turn).await;

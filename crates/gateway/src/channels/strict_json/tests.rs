@@ -33,6 +33,20 @@ fn duplicate_keys() {
     }
 }
 
+/// design: a key that is there twice is refused in a long object, too, wherever the two stand.
+#[test]
+fn duplicate_keys_among_many() {
+    for count in [FEW, FEW + 1, 2 * FEW] {
+        let members: Vec<String> = (0..count).map(|at| format!("\"{}\":0", count - at)).collect();
+        let members = members.join(",");
+        assert_eq!(refused(&format!("{{{members}}}")), None, "{members}");
+        for again in 1..=count {
+            let text = format!("{{{members},\"{again}\":1}}");
+            assert_eq!(refused(&text), Some(StrictJsonError::DuplicateKey), "{text}");
+        }
+    }
+}
+
 /// design: nesting to 32, the root included, and not one level more; 100 000 brackets do not reach the stack's end.
 #[test]
 fn depth() {
