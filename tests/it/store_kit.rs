@@ -58,6 +58,8 @@ impl Store {
     }
 
     pub(crate) async fn on(stores: Stores, folder: tempfile::TempDir) -> Self {
+        // Some tests look at the database beside the ledger.
+        sqlx::any::install_default_drivers();
         let clock = Clock::manual(START);
         Self {
             ledger: Ledger::open(&stores, clock.clone()).await.unwrap(),

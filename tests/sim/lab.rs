@@ -66,6 +66,7 @@ impl Lab {
         tx.commit().await.expect("a commit");
         let pacer = Arc::new(Pacer(Mutex::new(Arc::default())));
         ledger.simulate(Arc::clone(&pacer) as Arc<_>);
+        sqlx::any::install_default_drivers();
         let mut conn = AnyConnection::connect(&format!("{url}?mode=rw")).await.expect("another connection");
         // Whole tables are emptied in any order.
         for pragma in ["PRAGMA busy_timeout = 5000", "PRAGMA foreign_keys = OFF"] {

@@ -34,8 +34,14 @@ async fn ok_approves_with_evidence() {
         panic!("the plan card is repainted")
     };
     assert_eq!(card.head.state, CardState::Decided { decision });
-    // Nothing is said about it: the card tells everybody.
+    // Nothing is said about it: the card tells everybody, and the mark tells the one who answered.
     assert!(!sent.iter().any(|sent| matches!(sent.op, OutboxOp::Post { .. })));
+    let understood = OutboxOp::React {
+        message_id: "om_2".to_owned(),
+        mark: Some(ReactionMark::Seen),
+        shown: None,
+    };
+    assert!(sent.iter().any(|sent| sent.op == understood), "{sent:?}");
 }
 
 /// design: a task gets its mark at once, and nothing else.

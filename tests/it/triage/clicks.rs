@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use countersign_agent::domain::{
-    ActionId, ActionStatus, Approvers, ClickTarget, ClickVerb, DecisionKind, Gate, GateId, GateKind, Inbound, InboundBody, Notice,
+    ActionId, ActionStatus, Approvers, CardState, ClickTarget, ClickVerb, DecisionKind, Gate, GateId, GateKind, Inbound, InboundBody,
+    Notice, Outbound,
 };
+use countersign_gateway::store::OutboxOp;
 
 use super::cards::TTL;
 use super::words::{press, says};
@@ -87,6 +89,42 @@ async fn redelivered_click() {
     // What others did since is not in it.
     assert_eq!(world.conversations.click(&first).await.unwrap().notice, recorded);
     assert_eq!(world.decision(&gate).await, "approve u2");
+}
+
+/// design: each vote shows on the card, also when an earlier one showed there before.
+#[tokio::test]
+async fn each_vote_shows() {
+    let mut world = World::with(|live| live.lark.approvers = Approvers::Anyone).await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let gate = world.gate(&turn, GateKind::PlanReview, 3).await;
+    for (votes, who) in [(1, "u1"), (2, "u2")] {
+        world.click(who, ClickVerb::Approve, on(&gate)).await;
+        let shown = world.deliver().await.into_iter().find_map(|sent| match sent.op {
+            OutboxOp::Patch {
+                content: Outbound::PlanCard(card),
+                ..
+            } => Some(card.head.state),
+            _ => None,
+        });
+        assert_eq!(shown, Some(CardState::Open { votes }));
+    }
+}
+
+/// design: a press on the card that was read decides the review that was opened again; the earlier card does not become the later one.
+#[tokio::test]
+async fn an_earlier_card_stays_itself() {
+    let mut world = World::new().await;
+    world.hear(says("1", "u1", "写周报")).await;
+    let turn = world.begin().await;
+    let earlier = world.gate(&turn, GateKind::PlanReview, 1).await;
+    world.hear(says("2", "u1", "会不会删数据？")).await;
+    assert_eq!(world.decision(&earlier).await, "revise u1");
+    let later = world.gate_again(&turn, &earlier).await;
+    let click = press("u1", ClickVerb::Approve, on(&earlier), None, world.clock.now());
+    let answer = world.conversations.click(&click).await.unwrap();
+    assert_eq!((answer.notice, answer.card), (Notice::Approved {}, None));
+    assert_eq!(world.decision(&later).await, "approve u1");
 }
 
 /// F-H2: text and button are equal; whoever is second is told, and a late word is no task.

@@ -204,8 +204,19 @@ impl World {
         self.record(&gate.id).await.gate
     }
 
+    /// Words about `earlier` were a question: the review of the same plan is open again, on a card of its own.
+    pub async fn gate_again(&mut self, turn: &TurnRow, earlier: &Gate) -> Gate {
+        let gate = self.open_in_place(turn, earlier.kind, earlier.quorum, Some(earlier)).await;
+        self.deliver().await;
+        self.record(&gate.id).await.gate
+    }
+
     /// The turn opens a gate; its card waits in the outbox.
     pub async fn open(&mut self, turn: &TurnRow, kind: GateKind, quorum: u32) -> Gate {
+        self.open_in_place(turn, kind, quorum, None).await
+    }
+
+    async fn open_in_place(&mut self, turn: &TurnRow, kind: GateKind, quorum: u32, earlier: Option<&Gate>) -> Gate {
         self.posted += 1;
         let id = GateId::new(format!("rv_{}", self.posted));
         let now = self.clock.now();
@@ -218,8 +229,8 @@ impl World {
             conversation: turn.conversation.clone(),
             requester: turn.user.clone(),
             request_message: turn.request_message.clone(),
-            // Each asks about another plan.
-            digest: format!("sha256:{id}"),
+            // Each asks about another plan, or about that of the earlier one.
+            digest: earlier.map_or_else(|| format!("sha256:{id}"), |earlier| earlier.digest.clone()),
             plan_version: 1,
             card: card(kind, &id, turn, quorum, &actions),
             quorum,
@@ -229,7 +240,7 @@ impl World {
             card_message: None,
             expires_at: now.plus(TTL * 2),
             ttl_ms: i64::try_from(TTL.as_millis()).unwrap(),
-            replaces: None,
+            replaces: earlier.map(|earlier| earlier.id.clone()),
             follow_up: FollowUp::default(),
         };
         let (mut tx, lease) = self.lease(turn).await;

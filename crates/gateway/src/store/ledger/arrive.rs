@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use countersign_agent::domain::{Inbound, LaneId, Millis};
 use sqlx::pool::PoolConnection;
-use sqlx::{AnyConnection, Executor, PgConnection, PgPool, Postgres};
+use sqlx::{Executor, PgConnection, PgPool, Postgres};
 
-use super::Result;
+use super::connection::Conn;
 use super::inner::Inner;
-use super::sql::{encode, is_broken};
+use super::sql::{args, encode};
+use super::sql_errors::is_broken;
+use super::{Result, sql};
 use crate::store::{StoreError, keys};
 
 /// A platform gives us about 3 s, the contract 1 s: an answer that comes later is as good as none.
@@ -172,30 +174,36 @@ async fn known(conn: &mut PgConnection, arrivals: &[&mut Arrival<'_>]) -> sqlx::
 
 /// Inserts a row that somebody's transaction has handled, or a task that it gave to `lane`. Gives `false` when a copy of it was handled
 /// before.
-pub(super) async fn insert_handled(inner: &Inner, conn: &mut AnyConnection, row: &NewRow, lane: Option<&LaneId>) -> Result<bool> {
+pub(super) async fn insert_handled(inner: &Inner, mut conn: Conn<'_>, row: &NewRow, lane: Option<&LaneId>) -> Result<bool> {
     let now = inner.clock.now();
     for _ in 0..IDS {
         let id = inner.sequence.next(now);
-        let query = sqlx::query(
+        let values = args![
+            id,
+            row.event_key.as_slice(),
+            row.message_key.as_deref(),
+            row.channel,
+            row.chat.as_str(),
+            row.person_key.as_slice(),
+            row.kind,
+            if lane.is_some() { "laned" } else { "done" },
+            lane,
+            now,
+            row.payload.as_str()
+        ];
+        let inserted = sql::run(
+            conn.lend(),
             "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, lane_id, received_at, payload)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING",
-        )
-        .bind(id)
-        .bind(row.event_key.as_slice())
-        .bind(row.message_key.as_deref())
-        .bind(row.channel)
-        .bind(row.chat.as_str())
-        .bind(row.person_key.as_slice())
-        .bind(row.kind)
-        .bind(if lane.is_some() { "laned" } else { "done" })
-        .bind(lane.map(LaneId::as_str))
-        .bind(now.0)
-        .bind(row.payload.as_str());
-        if conn.execute(query).await?.rows_affected() > 0 {
+            values,
+        );
+        if inserted.await? > 0 {
             return Ok(true);
         }
-        let taken = sqlx::query("SELECT id FROM inbox WHERE id = $1").bind(id);
-        if conn.fetch_optional(taken).await?.is_none() {
+        if sql::maybe(conn.lend(), "SELECT id FROM inbox WHERE id = $1", args![id])
+            .await?
+            .is_none()
+        {
             return Ok(false);
         }
     }

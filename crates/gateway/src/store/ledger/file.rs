@@ -42,23 +42,6 @@ pub(super) fn try_writing(path: &Path) -> Result<()> {
         .map_err(|error| trouble(folder, error))
 }
 
-/// The path inside a URL: every byte that could mean something there is spelled out.
-pub(super) fn encoded(path: &Path) -> Result<String> {
-    use std::fmt::Write as _;
-    let text = path
-        .to_str()
-        .ok_or_else(|| StoreError::Unusable(format!("`{}` is not UTF-8", path.display())))?;
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            let _infallible = write!(out, "%{byte:02X}");
-        }
-    }
-    Ok(out)
-}
-
 /// The lock on a database file.
 #[derive(Debug)]
 pub(super) struct FileLock {

@@ -1,12 +1,12 @@
-//! The inbox of a database file: a connection of its own, on a thread of its own, appends what comes in, a whole batch at a time. sqlx hands each
-//! statement to a thread and its values through three forms, which cost more than the insert.
+//! The inbox of a database file: a connection of its own, on a thread of its own, appends what comes in, a whole batch at a time.
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior, params};
 
 use super::Result;
 use super::arrive::{DEADLINE, NewRow};
+use super::file_pool::{self, Access};
 use super::inner::Inner;
 
 const INSERT: &str = "INSERT INTO inbox (id, event_key, message_key, channel, chat, person_key, kind, state, received_at, payload)
@@ -16,18 +16,16 @@ const INSERT: &str = "INSERT INTO inbox (id, event_key, message_key, channel, ch
 #[derive(Debug)]
 pub(super) struct FileInbox {
     path: PathBuf,
-    pragmas: &'static [&'static str],
     /// `None` after a failure: a connection that failed may not have left its transaction, and would refuse every later one.
     conn: Option<Connection>,
 }
 
 impl FileInbox {
-    /// For a file whose schema is current; `pragmas` are those of its other writer.
-    pub(super) fn open(path: &Path, pragmas: &'static [&'static str]) -> Result<Self> {
+    /// For a file whose schema is current.
+    pub(super) fn open(path: &Path) -> Result<Self> {
         Ok(Self {
             path: path.to_owned(),
-            pragmas,
-            conn: Some(connect(path, pragmas)?),
+            conn: Some(connect(path)?),
         })
     }
 
@@ -35,7 +33,7 @@ impl FileInbox {
     pub(super) fn store(&mut self, inner: &Inner, rows: &[NewRow]) -> Result<Vec<Result<i64>>> {
         let mut conn = match self.conn.take() {
             Some(conn) => conn,
-            None => connect(&self.path, self.pragmas)?,
+            None => connect(&self.path)?,
         };
         let stored = append_all(&mut conn, inner, rows)?;
         self.conn = Some(conn);
@@ -43,11 +41,8 @@ impl FileInbox {
     }
 }
 
-fn connect(path: &Path, pragmas: &[&str]) -> Result<Connection> {
-    let conn = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    for pragma in pragmas {
-        conn.execute_batch(pragma)?;
-    }
+fn connect(path: &Path) -> Result<Connection> {
+    let conn = file_pool::connect(path, Access::Write)?;
     // After this time the request was answered with 503: to wait longer for another program's lock helps nobody.
     conn.busy_timeout(DEADLINE)?;
     // What is appended to is at the ends of its trees.
@@ -90,14 +85,12 @@ fn append(conn: &Connection, inner: &Inner, row: &NewRow) -> rusqlite::Result<Re
 
 #[cfg(test)]
 mod tests {
-    use countersign_agent::domain::{ChannelKind, Clock, Conversation, Inbound, InboundBody, Millis};
-    use secrecy::SecretString;
-    use sqlx::Executor as _;
-
     use super::{FileInbox, NewRow};
     use crate::config::Stores;
     use crate::store::StoreError;
     use crate::store::ledger::{Ledger, sqlite};
+    use countersign_agent::domain::{ChannelKind, Clock, Conversation, Inbound, InboundBody, Millis};
+    use secrecy::SecretString;
 
     fn event(chat: &str) -> Inbound {
         Inbound {
@@ -137,7 +130,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let url = SecretString::from(format!("sqlite://{}/x.db", folder.path().display()));
         let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
-        let mut inbox = FileInbox::open(&folder.path().join("x.db"), &["PRAGMA busy_timeout = 5000"]).unwrap();
+        let mut inbox = FileInbox::open(&folder.path().join("x.db")).unwrap();
         inbox.conn.as_ref().unwrap().execute_batch("BEGIN").unwrap();
         let row = || NewRow::new(&event("C1")).unwrap();
         inbox.store(&ledger.inner, &[row()]).unwrap_err();
@@ -152,9 +145,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let url = SecretString::from(format!("sqlite://{}/x.db", folder.path().display()));
         let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
-        let write = ledger.inner.pools.journal.as_ref().unwrap();
         let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON inbox WHEN NEW.chat = 'bad' BEGIN SELECT RAISE(ABORT, 'refused'); END";
-        write.execute(trigger).await.unwrap();
+        let mut tx = ledger.begin().await.unwrap();
+        tx.run(trigger, Vec::new()).await.unwrap();
+        tx.commit().await.unwrap();
         let (one, bad, other) = (event("C1"), event("bad"), event("C2"));
         let (one, bad, other) = tokio::join!(ledger.accept(&one), ledger.accept(&bad), ledger.accept(&other));
         assert!(one.unwrap() < other.unwrap());

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Conversation, Inbound};
-use sqlx::Executor as _;
 use tokio::sync::{Notify, watch};
 
 use super::accept::Acceptor;
+use super::connection::{Conn, Purpose};
 use super::inner::Inner;
 use super::simulation::SimulatedOrder;
 use super::transaction::{Read, Tx};
@@ -47,11 +47,7 @@ impl Ledger {
             ),
             None => None,
         };
-        let begun = if self.inner.is_shared() {
-            postgres::begin(journal, postgres::WRITE).await?
-        } else {
-            journal.begin().await?
-        };
+        let begun = journal.begin(Purpose::Write).await?;
         Ok(Tx::new(Read::new(&self.inner, begun, turn), pass))
     }
 
@@ -68,7 +64,9 @@ impl Ledger {
             .await
             .map_err(|_| StoreError::Unavailable("another transaction of the chat takes too long".to_owned()))?;
         let mut tx = self.begin().await?;
-        postgres::chat_lock(&mut tx.conn, chat).await?;
+        if let Conn::Server(conn) = tx.conn.lend()? {
+            postgres::chat_lock(conn, chat).await?;
+        }
         tx.chat_lock = Some(lock);
         Ok(tx)
     }
@@ -78,13 +76,8 @@ impl Ledger {
     /// # Errors
     /// `Unavailable` when the ledger is closed or every reader is busy for 2 s.
     pub async fn read(&self) -> Result<Read> {
-        let read = &self.inner.pools.read;
         let turn = self.inner.simulation.begin().await?;
-        let begun = if self.inner.is_shared() {
-            postgres::begin(read, postgres::SNAPSHOT).await?
-        } else {
-            read.begin().await?
-        };
+        let begun = self.inner.pools.read.begin(Purpose::Read).await?;
         Ok(Read::new(&self.inner, begun, turn))
     }
 
@@ -147,10 +140,8 @@ impl Ledger {
             return Err(StoreError::Unavailable("closed".to_owned()));
         }
         let answer = async {
-            self.inner.pools.read.execute("SELECT 1").await?;
-            if self.inner.is_shared() {
-                postgres::refuse_pooler(&self.inner.pools).await?;
-            }
+            self.inner.pools.read.ping().await?;
+            postgres::refuse_pooler(&self.inner.pools).await?;
             let Some(acceptor) = self.acceptor.as_ref().filter(|acceptor| acceptor.is_refusing()) else {
                 return Ok(());
             };

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use countersign_agent::domain::Millis;
-use sqlx::AnyConnection;
 
+use super::connection::Conn;
 use super::sql::args;
 use super::{Result, sql};
 use crate::store::StoreError;
@@ -30,9 +30,9 @@ pub(super) struct Sequence {
 
 impl Sequence {
     /// Above all ids of the database, with a number of its own.
-    pub(super) async fn begin(conn: &mut AnyConnection) -> Result<Self> {
+    pub(super) async fn begin(mut conn: Conn<'_>) -> Result<Self> {
         let highest = sql::one(
-            conn,
+            conn.lend(),
             "SELECT CAST(MAX(id) AS BIGINT) AS last FROM (SELECT COALESCE(MAX(id), 0) AS id FROM inbox
              UNION ALL SELECT COALESCE(MAX(id), 0) FROM outbox
              UNION ALL SELECT COALESCE(MAX(id), 0) FROM signals

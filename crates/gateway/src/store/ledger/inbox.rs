@@ -245,7 +245,7 @@ impl Tx {
     pub async fn insert_press(&mut self, inbound: &Inbound) -> Result<bool> {
         let row = NewRow::new(inbound)?;
         let read: &mut Read = self;
-        arrive::insert_handled(&read.inner, &mut read.conn, &row, None).await
+        arrive::insert_handled(&read.inner, read.conn.lend()?, &row, None).await
     }
 
     /// Keeps what the one who pressed was told, for the platform's repetition of the press.
@@ -262,7 +262,7 @@ impl Tx {
     pub async fn insert_task(&mut self, inbound: &Inbound, lane: &LaneId) -> Result<bool> {
         let row = NewRow::new(inbound)?;
         let read: &mut Read = self;
-        if !arrive::insert_handled(&read.inner, &mut read.conn, &row, Some(lane)).await? {
+        if !arrive::insert_handled(&read.inner, read.conn.lend()?, &row, Some(lane)).await? {
             return Ok(false);
         }
         self.make_lane_ready(lane, &inbound.conversation, &inbound.sender).await?;

@@ -2,8 +2,9 @@
 
 use countersign_agent::domain::Clock;
 use parking_lot::Mutex;
-use sqlx::{AnyPool, PgPool};
+use sqlx::PgPool;
 
+use super::connection::Pool;
 use super::damage::Damage;
 use super::file::FileLock;
 use super::ids::Sequence;
@@ -41,8 +42,8 @@ pub(super) struct Pools {
     /// Batches of the inbox on a server. A file has a [`FileInbox`](super::file_inbox::FileInbox).
     pub(super) accept: Option<PgPool>,
     /// The other writers. `None` means opened read-only.
-    pub(super) journal: Option<AnyPool>,
-    pub(super) read: AnyPool,
+    pub(super) journal: Option<Pool>,
+    pub(super) read: Pool,
 }
 
 impl Pools {

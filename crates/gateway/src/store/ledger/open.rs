@@ -165,50 +165,54 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use secrecy::SecretString;
-    use sqlx::{Executor, Row};
-
-    use sqlx::AnyPool;
-
     use super::*;
+    use crate::store::ledger::connection::{Conn, OpenTransaction, Purpose};
 
-    async fn pragma(pool: &AnyPool, name: &'static str) -> String {
-        let row = pool.fetch_one(name).await.unwrap();
-        row.try_get::<String, _>(0)
-            .or_else(|_| row.try_get::<i64, _>(0).map(|value| value.to_string()))
-            .unwrap()
+    fn pragma(begun: &mut OpenTransaction, name: &str) -> String {
+        let Conn::File(conn) = begun.lend().unwrap() else {
+            panic!("a file")
+        };
+        let value = |row: &rusqlite::Row<'_>| {
+            row.get::<_, String>(0)
+                .or_else(|_| row.get::<_, i64>(0).map(|value| value.to_string()))
+        };
+        conn.query_row(name, [], value).unwrap()
     }
 
-    /// design: an answered commit survives a power cut: WAL with `synchronous=FULL` (2), foreign keys on, a busy timeout of 5 s.
+    /// design: an answered commit survives a power cut: WAL with `synchronous=FULL` (2), foreign keys on. Readers do not write.
     #[tokio::test]
     async fn the_writer_syncs_every_commit() {
         let folder = tempfile::tempdir().unwrap();
         let url = SecretString::from(format!("sqlite://{}/deep/er/x y%?.db", folder.path().display()).replace('?', ""));
         let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
-        let write = ledger.inner.pools.journal.as_ref().unwrap();
-        assert_eq!(pragma(write, "PRAGMA journal_mode").await, "wal");
-        assert_eq!(pragma(write, "PRAGMA synchronous").await, "2");
-        assert_eq!(pragma(write, "PRAGMA foreign_keys").await, "1");
-        assert_eq!(pragma(write, "PRAGMA busy_timeout").await, "5000");
-        assert_eq!(pragma(&ledger.inner.pools.read, "PRAGMA query_only").await, "1");
+        let pools = &ledger.inner.pools;
+        let mut write = pools.journal.as_ref().unwrap().begin(Purpose::Write).await.unwrap();
+        assert_eq!(pragma(&mut write, "PRAGMA journal_mode"), "wal");
+        assert_eq!(pragma(&mut write, "PRAGMA synchronous"), "2");
+        assert_eq!(pragma(&mut write, "PRAGMA foreign_keys"), "1");
+        let mut read = pools.read.begin(Purpose::Read).await.unwrap();
+        assert_eq!(pragma(&mut read, "PRAGMA query_only"), "1");
+        drop((write, read));
         assert!(folder.path().join("deep/er/x y%.db").exists());
         ledger.close().await;
     }
 
     /// design: a full disk loses nothing and heals without a restart: what is committed afterwards is really committed.
-    /// (SQLite rolls back by itself then, and the connection's own count of open transactions is off by one.)
+    /// SQLite rolls back by itself then: what the transaction does after that is refused, not committed statement by statement.
     #[tokio::test]
     async fn a_full_disk_heals() {
         let folder = tempfile::tempdir().unwrap();
         let url = SecretString::from(format!("sqlite://{}/x.db", folder.path().display()));
         let ledger = Ledger::open(&Stores::embedded(url), Clock::system()).await.unwrap();
-        let write = ledger.inner.pools.journal.as_ref().unwrap();
-        write.execute("PRAGMA max_page_count = 1").await.unwrap();
         let mut tx = ledger.begin().await.unwrap();
+        tx.run("PRAGMA max_page_count = 1", Vec::new()).await.unwrap();
         tx.set_fact("before", "x").await.unwrap();
         let error = tx.set_fact("big", &"x".repeat(1 << 20)).await.unwrap_err();
         assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
-        drop(tx);
+        let error = tx.set_fact("alone", "x").await.unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+        let error = tx.commit().await.unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
 
         let mut tx = ledger.begin().await.unwrap();
         tx.set_fact("dropped", "x").await.unwrap();
@@ -218,7 +222,13 @@ mod tests {
         tx.commit().await.unwrap();
 
         let mut read = ledger.read().await.unwrap();
-        for (name, there) in [("before", false), ("big", false), ("dropped", false), ("after", true)] {
+        for (name, there) in [
+            ("before", false),
+            ("big", false),
+            ("alone", false),
+            ("dropped", false),
+            ("after", true),
+        ] {
             assert_eq!(read.fact(name).await.unwrap().is_some(), there, "{name}");
         }
     }

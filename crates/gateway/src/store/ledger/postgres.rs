@@ -16,10 +16,12 @@ use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Any, AnyConnection, AnyPool, Connection, Database, Executor, Row, Transaction};
 
+use super::connection::{Pool, Purpose};
 use super::ids::Sequence;
 use super::inner::{Inner, Pools};
 use super::schema::SchemaState;
-use super::sql::{POOLER, args, encode, is_broken};
+use super::sql::{args, encode};
+use super::sql_errors::{POOLER, is_broken};
 use super::{Result, schema, sql};
 use crate::store::StoreError;
 
@@ -37,9 +39,9 @@ const TIME_CHECK: Duration = Duration::from_secs(30);
 const STATEMENTS: u32 = 500;
 
 /// How a transaction that writes begins: of two of a chat the second sees what the first has committed while it waited.
-pub(super) const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE";
+const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE";
 /// How a transaction that only looks begins: what it reads is one snapshot, as on SQLite.
-pub(super) const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
+const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
 /// See [`super::Ledger::schema_state`].
 pub(super) async fn schema_state(url: &SecretString) -> Result<SchemaState> {
@@ -114,9 +116,11 @@ async fn are_pooled(one: &mut AnyConnection, other: &mut AnyConnection) -> sqlx:
 
 /// See [`are_pooled`]; with a connection of each pool. What is wrong with a connection is found out by who uses it.
 pub(super) async fn refuse_pooler(pools: &Pools) -> Result<()> {
-    let Some(journal) = &pools.journal else { return Ok(()) };
+    let (Pool::Server(read), Some(Pool::Server(journal))) = (&pools.read, &pools.journal) else {
+        return Ok(());
+    };
     let pooled = async {
-        let mut one = pools.read.acquire().await?;
+        let mut one = read.acquire().await?;
         let mut other = journal.acquire().await?;
         are_pooled(&mut one, &mut other).await
     };
@@ -151,7 +155,7 @@ pub(super) async fn open(url: &SecretString, migrate: bool) -> Result<(Pools, Se
             tracing::error!("{POOLER}; nothing is sure until it does");
         }
         other.close().await?;
-        let sequence = Sequence::begin(&mut conn).await?;
+        let sequence = Sequence::begin((&mut conn).into()).await?;
         let time = ServerTime::guessed();
         for _ in 0..3 {
             ask_time(&mut conn, &time).await?;
@@ -163,8 +167,8 @@ pub(super) async fn open(url: &SecretString, migrate: bool) -> Result<(Pools, Se
                     .connect_with(options(url)?.database_url.as_str().parse()?)
                     .await?,
             ),
-            journal: Some(pool(url, WRITERS).await?),
-            read: pool(url, READERS).await?,
+            journal: Some(Pool::Server(pool(url, WRITERS).await?)),
+            read: Pool::Server(pool(url, READERS).await?),
         };
         Ok((pools, time, sequence))
     };
@@ -180,7 +184,7 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
         Ok(Pools {
             accept: None,
             journal: None,
-            read: pool(url, 1).await?,
+            read: Pool::Server(pool(url, 1).await?),
         })
     };
     opened.await.map_err(|error| naming(url, error))
@@ -191,7 +195,11 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
 ///
 /// In a task of its own: a caller may be dropped in the middle (a call that a person interrupts, a lease that ends), and the
 /// driver would give the connection back to its pool with an open transaction that nothing would end.
-pub(super) async fn begin(pool: &AnyPool, statement: &'static str) -> std::result::Result<Transaction<'static, Any>, sqlx::Error> {
+pub(super) async fn begin(pool: &AnyPool, purpose: Purpose) -> sqlx::Result<Transaction<'static, Any>> {
+    let statement = match purpose {
+        Purpose::Write => WRITE,
+        Purpose::Read => SNAPSHOT,
+    };
     let pool = pool.clone();
     let begun = tokio::spawn(async move {
         for _ in 0..pool.options().get_max_connections() {
@@ -257,13 +265,14 @@ pub(super) async fn keep_time(inner: Weak<Inner>, time: Arc<ServerTime>) {
     loop {
         tokio::time::sleep(TIME_CHECK).await;
         let Some(inner) = inner.upgrade() else { return };
+        let Pool::Server(read) = &inner.pools.read else { return };
         let asked = async {
-            let mut conn = inner.pools.read.acquire().await?;
+            let mut conn = read.acquire().await?;
             ask_time(&mut conn, &time).await
         };
         match asked.await {
             Ok(()) => {}
-            Err(_) if inner.pools.read.is_closed() => return,
+            Err(_) if read.is_closed() => return,
             // The clock goes on, right for a while.
             Err(error) => tracing::debug!(%error, "the database's time is not known"),
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use countersign_agent::domain::Millis;
 
+use super::connection::Conn;
 use super::handle::Ledger;
 use super::sql::args;
 use super::transaction::Tx;
@@ -99,8 +100,8 @@ impl Ledger {
 
     async fn begin_pruning(&self) -> Result<Tx> {
         let mut tx = self.begin().await?;
-        if self.inner.is_shared() {
-            postgres::prune_lock(&mut tx.conn).await?;
+        if let Conn::Server(conn) = tx.conn.lend()? {
+            postgres::prune_lock(conn).await?;
         }
         Ok(tx)
     }

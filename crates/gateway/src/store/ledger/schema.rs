@@ -1,9 +1,10 @@
 //! The schema's version: brought up to this program's, or refused.
 
 use std::sync::LazyLock;
+use std::time::Instant;
 
+use rusqlite::{Connection, OptionalExtension as _, Transaction};
 use rust_embed::RustEmbed;
-use sqlx::error::DatabaseError;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgDatabaseError;
 use sqlx::{AnyConnection, AssertSqlSafe, SqlSafeStr};
@@ -44,20 +45,67 @@ pub enum SchemaState {
     Current,
 }
 
-/// Brings the schema up to this program's version.
+/// Brings the schema of a server up to this program's version.
 pub(super) async fn migrate(conn: &mut AnyConnection) -> Result<()> {
     MIGRATIONS.run(conn).await.map_err(unmigrated)
 }
 
-/// Refuses a schema that is not the one this program was built with.
-pub(super) async fn check(conn: &mut AnyConnection) -> Result<()> {
-    let (applied, ours) = versions(conn).await?;
-    if applied < ours {
-        return Err(StoreError::Unusable(format!(
-            "its schema has version {applied}, this program needs {ours}: run `countersign migrate`"
-        )));
+/// Brings the schema of a file up to this program's version. It notes migrations in the table of sqlx, which earlier versions of this program
+/// used for files, too.
+pub(super) fn migrate_file(conn: &mut Connection) -> Result<()> {
+    conn.execute_batch(
+        "CREATE TABLE IF NOT EXISTS _sqlx_migrations (version BIGINT PRIMARY KEY, description TEXT NOT NULL,
+         installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, success BOOLEAN NOT NULL, checksum BLOB NOT NULL, execution_time BIGINT NOT NULL)",
+    )?;
+    let half = "SELECT version FROM _sqlx_migrations WHERE NOT success ORDER BY version LIMIT 1";
+    if let Some(version) = conn.query_row(half, [], |row| row.get(0)).optional()? {
+        return Err(unmigrated(MigrateError::Dirty(version)));
+    }
+    refuse_newer(applied_to_file(conn)?)?;
+    for migration in MIGRATIONS.iter() {
+        let tx = conn.transaction()?;
+        apply(&tx, migration)?;
+        tx.commit()?;
     }
     Ok(())
+}
+
+fn apply(tx: &Transaction<'_>, migration: &Migration) -> Result<()> {
+    let known = "SELECT checksum FROM _sqlx_migrations WHERE version = ?";
+    let known: Option<Vec<u8>> = tx.query_row(known, [migration.version], |row| row.get(0)).optional()?;
+    match known {
+        Some(checksum) if checksum == *migration.checksum => return Ok(()),
+        Some(_) => return Err(unmigrated(MigrateError::VersionMismatch(migration.version))),
+        None => {}
+    }
+    let begun = Instant::now();
+    tx.execute_batch(migration.sql.as_str())?;
+    let nanoseconds = i64::try_from(begun.elapsed().as_nanos()).unwrap_or(i64::MAX);
+    tx.execute(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time) VALUES (?, ?, TRUE, ?, ?)",
+        (migration.version, &migration.description, &migration.checksum, nanoseconds),
+    )?;
+    Ok(())
+}
+
+/// Refuses a schema of a server that is not the one this program was built with.
+pub(super) async fn check(conn: &mut AnyConnection) -> Result<()> {
+    refuse_older(applied(conn).await?)
+}
+
+/// Refuses a schema of a file that is not the one this program was built with.
+pub(super) fn check_file(conn: &Connection) -> Result<()> {
+    refuse_older(applied_to_file(conn)?)
+}
+
+fn refuse_older(applied: i64) -> Result<()> {
+    match standing(applied)? {
+        SchemaState::Current => Ok(()),
+        SchemaState::Absent | SchemaState::Behind => Err(StoreError::Unusable(format!(
+            "its schema has version {applied}, this program needs {}: run `countersign migrate`",
+            ours()
+        ))),
+    }
 }
 
 /// The tables of the newest schema. Migrations only add.
@@ -70,42 +118,70 @@ pub(super) fn tables() -> Vec<String> {
     MIGRATIONS.iter().flat_map(made).collect()
 }
 
-/// How the schema of a database that is there stands. A newer one is refused.
+/// How the schema of a server's database stands. A newer one is refused.
 pub(super) async fn state(conn: &mut AnyConnection) -> Result<SchemaState> {
-    let (applied, ours) = versions(conn).await?;
-    Ok(if applied < ours {
+    standing(applied(conn).await?)
+}
+
+/// How the schema of a file that is there stands. A newer one is refused.
+pub(super) fn state_of_file(conn: &Connection) -> Result<SchemaState> {
+    standing(applied_to_file(conn)?)
+}
+
+fn standing(applied: i64) -> Result<SchemaState> {
+    refuse_newer(applied)?;
+    Ok(if applied < ours() {
         SchemaState::Behind
     } else {
         SchemaState::Current
     })
 }
 
-/// The schema's version, which is not newer than this program's, and this program's.
-async fn versions(conn: &mut AnyConnection) -> Result<(i64, i64)> {
-    let ours = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
-    let applied = match conn.list_applied_migrations(&MIGRATIONS.table_name).await {
-        Ok(applied) => applied.iter().map(|migration| migration.version).max().unwrap_or(0),
-        Err(MigrateError::Execute(sqlx::Error::Database(error))) if is_unknown_table(error.as_ref()) => 0,
-        Err(error) => return Err(unmigrated(error)),
-    };
-    if applied > ours { Err(newer(applied)) } else { Ok((applied, ours)) }
+/// This program's version.
+fn ours() -> i64 {
+    MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
 }
 
-fn is_unknown_table(error: &dyn DatabaseError) -> bool {
-    match error.try_downcast_ref::<PgDatabaseError>() {
-        Some(server) => server.code() == "42P01",
-        None => error.message().contains("no such table"),
+/// The version of a server's schema; 0 if there is none.
+async fn applied(conn: &mut AnyConnection) -> Result<i64> {
+    match conn.list_applied_migrations(&MIGRATIONS.table_name).await {
+        Ok(applied) => Ok(applied.iter().map(|migration| migration.version).max().unwrap_or(0)),
+        Err(MigrateError::Execute(sqlx::Error::Database(error)))
+            if error
+                .try_downcast_ref::<PgDatabaseError>()
+                .is_some_and(|server| server.code() == "42P01") =>
+        {
+            Ok(0)
+        }
+        Err(error) => Err(unmigrated(error)),
     }
 }
 
-fn newer(version: i64) -> StoreError {
-    let ours = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
-    StoreError::Unusable(format!("its schema has version {version}, newer than this program's {ours}"))
+/// The version of a file's schema; 0 if there is none.
+fn applied_to_file(conn: &Connection) -> Result<i64> {
+    let table = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = '_sqlx_migrations'";
+    if conn.query_row(table, [], |_| Ok(())).optional()?.is_none() {
+        return Ok(0);
+    }
+    Ok(conn.query_row("SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations", [], |row| row.get(0))?)
+}
+
+fn refuse_newer(version: i64) -> Result<()> {
+    if version <= ours() {
+        return Ok(());
+    }
+    Err(StoreError::Unusable(format!(
+        "its schema has version {version}, newer than this program's {}",
+        ours()
+    )))
 }
 
 fn unmigrated(error: MigrateError) -> StoreError {
     match error {
-        MigrateError::VersionMissing(version) => newer(version),
+        MigrateError::VersionMissing(version) => match refuse_newer(version) {
+            Err(newer) => newer,
+            Ok(()) => StoreError::Unusable(format!("its schema has version {version}, which this program does not know")),
+        },
         MigrateError::VersionMismatch(version) => {
             StoreError::Unusable(format!("migration {version} was applied with another text than this program's"))
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use countersign_agent::domain::{GateId, LaneId, Millis};
-use sqlx::{Any, Transaction};
 use tokio::time::Instant;
 
 use super::audit::AuditEntry;
+use super::connection::{Conn, OpenTransaction};
 use super::inner::Inner;
 use super::simulation::{SimulatedCommit, SimulatedTurn};
 use super::sql::{self, Arg, Row, Text};
@@ -24,7 +24,7 @@ pub(super) const OLDEST_COMMIT: Duration = Duration::from_secs(20);
 /// A connection that reads. What it reads is one snapshot.
 pub struct Read {
     pub(super) inner: Arc<Inner>,
-    pub(super) conn: Transaction<'static, Any>,
+    pub(super) conn: OpenTransaction,
     /// Last, so that it goes when the transaction is over.
     _turn: Option<SimulatedTurn>,
 }
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Read {
 
 impl Read {
     /// A connection over what was begun.
-    pub(super) fn new(inner: &Arc<Inner>, conn: Transaction<'static, Any>, turn: Option<SimulatedTurn>) -> Self {
+    pub(super) fn new(inner: &Arc<Inner>, conn: OpenTransaction, turn: Option<SimulatedTurn>) -> Self {
         Self {
             inner: Arc::clone(inner),
             conn,
@@ -51,17 +51,17 @@ impl Read {
 
     /// See [`sql::one`].
     pub(super) async fn one(&mut self, text: impl Into<Text>, args: Vec<Arg>) -> Result<Row> {
-        sql::one(&mut self.conn, text, args).await
+        sql::one(self.conn.lend()?, text, args).await
     }
 
     /// See [`sql::maybe`].
     pub(super) async fn maybe(&mut self, text: impl Into<Text>, args: Vec<Arg>) -> Result<Option<Row>> {
-        sql::maybe(&mut self.conn, text, args).await
+        sql::maybe(self.conn.lend()?, text, args).await
     }
 
     /// See [`sql::all`].
     pub(super) async fn all(&mut self, text: impl Into<Text>, args: Vec<Arg>) -> Result<Vec<Row>> {
-        sql::all(&mut self.conn, text, args).await
+        sql::all(self.conn.lend()?, text, args).await
     }
 }
 
@@ -120,8 +120,8 @@ impl Tx {
     pub async fn commit(mut self) -> Result<()> {
         let trail = self.append_trail().await?;
         // What was added to the trail has proved it already.
-        if !trail && self.inner.is_shared() {
-            postgres::prove(&mut self.conn).await?;
+        if !trail && let Conn::Server(conn) = self.conn.lend()? {
+            postgres::prove(conn).await?;
         }
         let Self {
             begun,
@@ -170,7 +170,7 @@ impl Tx {
 
     /// See [`sql::run`].
     pub(super) async fn run(&mut self, text: impl Into<Text>, args: Vec<Arg>) -> Result<u64> {
-        sql::run(&mut self.conn, text, args).await
+        sql::run(self.conn.lend()?, text, args).await
     }
 
     pub(super) fn next_id(&self) -> i64 {

@@ -1,0 +1,207 @@
+//! Connections to a database file: the one that writes, or a few that read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::connection::Purpose;
+use super::{Result, file_sql};
+use crate::store::StoreError;
+
+/// How long a verb waits for a connection.
+const CONNECTION_WAIT: Duration = Duration::from_secs(2);
+/// How long a transaction waits for the lock of another program.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// How often it looks whether the lock is free.
+const LOCK_CHECK: Duration = Duration::from_millis(5);
+/// Readers beside the writers.
+const READERS: usize = 4;
+/// Statements that a connection keeps prepared.
+const STATEMENTS: usize = 100;
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// A writer.
+    Write,
+    /// A reader of our own process.
+    Read,
+    /// A reader beside another process.
+    Look,
+}
+
+/// Connections of one kind.
+#[derive(Debug)]
+pub(super) struct FilePool {
+    path: PathBuf,
+    access: Access,
+    size: usize,
+    /// One for each connection that may be taken.
+    permits: Arc<Semaphore>,
+    free: Mutex<Vec<Connection>>,
+    closed: AtomicBool,
+}
+
+impl FilePool {
+    /// With its first connection.
+    pub(super) fn new(path: &Path, access: Access, first: Connection) -> Arc<Self> {
+        let size = if access == Access::Write { 1 } else { READERS };
+        Arc::new(Self {
+            path: path.to_owned(),
+            access,
+            size,
+            permits: Arc::new(Semaphore::new(size)),
+            free: Mutex::new(vec![first]),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) async fn begin(self: &Arc<Self>, purpose: Purpose) -> Result<FileTransaction> {
+        let closed = || StoreError::Unavailable("closed".to_owned());
+        let permit = tokio::time::timeout(CONNECTION_WAIT, Arc::clone(&self.permits).acquire_owned())
+            .await
+            .map_err(|_| StoreError::Unavailable("no connection within the time".to_owned()))?
+            .map_err(|_| closed())?;
+        if self.closed.load(Ordering::Acquire) {
+            return Err(closed());
+        }
+        let free = self.free.lock().pop();
+        let conn = match free {
+            Some(conn) => conn,
+            None => connect(&self.path, self.access)?,
+        };
+        let mut begun = FileTransaction {
+            conn: Some(conn),
+            pool: Arc::clone(self),
+            _permit: permit,
+        };
+        match purpose {
+            Purpose::Read => begun.run("BEGIN")?,
+            Purpose::Write => begun.wait_for_lock().await?,
+        }
+        Ok(begun)
+    }
+
+    /// Closes all connections, once those that are taken have come back.
+    pub(super) async fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        let size = u32::try_from(self.size).unwrap_or(u32::MAX);
+        // An error says that it is closed already.
+        let _all = self.permits.acquire_many(size).await;
+        self.permits.close();
+        let free = std::mem::take(&mut *self.free.lock());
+        // The last connection to a file writes it whole.
+        let _gone = wait_for_disk(move || drop(free)).await;
+    }
+}
+
+/// A transaction on a file; dropped without [`FileTransaction::commit`] it is rolled back.
+pub(super) struct FileTransaction {
+    /// Until it is given back.
+    conn: Option<Connection>,
+    pool: Arc<FilePool>,
+    /// Goes after the connection was given back.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl FileTransaction {
+    /// The connection, if the transaction still stands: SQLite rolls it back by itself when the disk is full, and what came after that would be
+    /// committed statement by statement.
+    pub(super) fn conn(&mut self) -> Result<&mut Connection> {
+        let conn = self.conn.as_mut().filter(|conn| !conn.is_autocommit());
+        conn.ok_or_else(|| StoreError::Unavailable("the transaction was rolled back".to_owned()))
+    }
+
+    pub(super) async fn commit(self) -> Result<()> {
+        wait_for_disk(move || {
+            let mut begun = self;
+            begun.conn()?;
+            begun.run("COMMIT")
+        })
+        .await?
+    }
+
+    /// In this process one writes at a time; another program may hold the lock all the same.
+    async fn wait_for_lock(&mut self) -> Result<()> {
+        let until = Instant::now() + LOCK_WAIT;
+        loop {
+            let Some(conn) = &mut self.conn else { return Ok(()) };
+            match conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([])) {
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {}
+                begun => {
+                    begun?;
+                    return Ok(());
+                }
+            }
+            tokio::time::sleep(LOCK_CHECK).await;
+        }
+    }
+
+    fn run(&self, text: &str) -> Result<()> {
+        let Some(conn) = &self.conn else { return Ok(()) };
+        file_sql::run(conn, text, &[])?;
+        Ok(())
+    }
+}
+
+impl Drop for FileTransaction {
+    fn drop(&mut self) {
+        let open = self.conn.as_ref().is_some_and(|conn| !conn.is_autocommit());
+        let ended = !open || self.run("ROLLBACK").is_ok();
+        // One that cannot leave its transaction is closed.
+        if let Some(conn) = self.conn.take().filter(|conn| ended && conn.is_autocommit()) {
+            self.pool.free.lock().push(conn);
+        }
+    }
+}
+
+/// Runs what waits for the disk on a thread that may wait. A runtime of one thread runs it itself: a simulation lives the same life
+/// again only if nothing runs beside it.
+pub(super) async fn wait_for_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return Ok(work());
+    }
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| StoreError::Unavailable("the thread that waits for the disk has failed".to_owned()))
+}
+
+/// A connection that is set up for its purpose.
+pub(super) fn connect(path: &Path, access: Access) -> Result<Connection> {
+    let conn = open(path, access)?;
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
+    for pragma in pragmas(access) {
+        conn.execute_batch(pragma)?;
+    }
+    Ok(conn)
+}
+
+/// A connection with SQLite's defaults: it waits 5 s for a lock.
+pub(super) fn open(path: &Path, access: Access) -> Result<Connection> {
+    let rights = if access == Access::Look {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+    };
+    Ok(Connection::open_with_flags(path, rights | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
+}
+
+/// `FULL`: a commit that was answered with 200 survives a power cut, <https://www.sqlite.org/pragma.html#pragma_synchronous>.
+fn pragmas(access: Access) -> &'static [&'static str] {
+    match access {
+        Access::Write => &[
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "PRAGMA foreign_keys = ON",
+            // 16 MiB: keys are spread, and a page that changes again before the checkpoint is written once.
+            "PRAGMA wal_autocheckpoint = 4000",
+        ],
+        Access::Read | Access::Look => &["PRAGMA query_only = ON"],
+    }
+}
