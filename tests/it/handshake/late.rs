@@ -8,6 +8,7 @@ use crate::support::api::eventually;
 use crate::support::fake_model::{call, say};
 use crate::support::people::{NOT_STORED, moment, reply};
 use crate::support::platform::{On, on_both, on_either};
+use crate::support::quiet::hold;
 use crate::support::scripts::{in_order, reporter, writes};
 use crate::support::world::{DIRECT, GROUP, To, World};
 
@@ -64,8 +65,10 @@ async fn a_press_that_is_decided_too_late_for_its_answer_counts(on: On) {
     world.say(u, c, "整理笔记", GROUP).await;
     let card = world.plan_card(c).await;
     let press = world.tenant.tap(u, c, &card.id, &card.button("approve").unwrap(), None);
+    let held = hold(&world).await;
     let (status, _) = world.tenant.post(&world.tenant.seal(&press)).await.unwrap();
     assert!(NOT_STORED.contains(&status), "{status}");
+    held.release().await;
     world.hears(c, "全部完成").await;
     world.repainted(&card, "已确认").await;
     assert_eq!((world.continuations(), world.turns_in(c).await.len()), (1, 1));

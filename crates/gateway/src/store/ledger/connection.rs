@@ -6,11 +6,37 @@ use sqlx::{Any, AnyConnection, AnyPool, Executor as _, Transaction};
 
 use super::file_pool::{FilePool, FileTransaction};
 use super::{Result, file_sql, postgres};
+use crate::store::StoreError;
 
 /// A connection that is lent to a statement.
 pub(super) enum Conn<'c> {
     File(&'c mut rusqlite::Connection),
-    Server(&'c mut AnyConnection),
+    Server(ServerConn<'c>),
+}
+
+/// A connection to a server that is lent to a statement.
+pub(super) struct ServerConn<'c> {
+    conn: &'c mut AnyConnection,
+    /// Of a transaction: [`ServerTransaction::doubtful`].
+    doubtful: Option<&'c mut bool>,
+}
+
+impl ServerConn<'_> {
+    /// For a statement that begins now.
+    pub(super) fn begins(&mut self) -> &mut AnyConnection {
+        if let Some(doubtful) = &mut self.doubtful {
+            **doubtful = true;
+        }
+        self.conn
+    }
+
+    /// The statement has ended: one that went well leaves no doubt.
+    pub(super) fn ends<T>(self, done: sqlx::Result<T>) -> Result<T> {
+        if let Some(doubtful) = self.doubtful {
+            *doubtful = done.is_err();
+        }
+        Ok(done?)
+    }
 }
 
 impl Conn<'_> {
@@ -18,7 +44,10 @@ impl Conn<'_> {
     pub(super) fn lend(&mut self) -> Conn<'_> {
         match self {
             Self::File(conn) => Conn::File(conn),
-            Self::Server(conn) => Conn::Server(conn),
+            Self::Server(server) => Conn::Server(ServerConn {
+                conn: server.conn,
+                doubtful: server.doubtful.as_deref_mut(),
+            }),
         }
     }
 }
@@ -31,7 +60,7 @@ impl<'c> From<&'c mut rusqlite::Connection> for Conn<'c> {
 
 impl<'c> From<&'c mut AnyConnection> for Conn<'c> {
     fn from(conn: &'c mut AnyConnection) -> Self {
-        Self::Server(conn)
+        Self::Server(ServerConn { conn, doubtful: None })
     }
 }
 
@@ -39,6 +68,8 @@ impl<'c> From<&'c mut AnyConnection> for Conn<'c> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Write,
+    /// To write what belongs to the chat of this number: on a server such transactions run one after another.
+    WriteChat(i64),
     /// What it reads is one snapshot.
     Read,
 }
@@ -46,7 +77,23 @@ pub(super) enum Purpose {
 /// A transaction that was begun; dropped without [`OpenTransaction::commit`] it is rolled back.
 pub(super) enum OpenTransaction {
     File(FileTransaction),
-    Server(Transaction<'static, Any>),
+    Server(ServerTransaction),
+}
+
+/// A transaction on a server; dropped without a commit it is rolled back.
+pub(super) struct ServerTransaction {
+    begun: Transaction<'static, Any>,
+    /// A statement failed, or was not waited for. PostgreSQL answers COMMIT with ROLLBACK then, which the driver takes for a success.
+    doubtful: bool,
+}
+
+impl ServerTransaction {
+    async fn commit(self) -> Result<()> {
+        if self.doubtful {
+            return Err(StoreError::Unavailable("a statement of the transaction failed".to_owned()));
+        }
+        Ok(self.begun.commit().await?)
+    }
 }
 
 impl OpenTransaction {
@@ -54,14 +101,17 @@ impl OpenTransaction {
     pub(super) fn lend(&mut self) -> Result<Conn<'_>> {
         match self {
             Self::File(begun) => Ok(Conn::File(begun.conn()?)),
-            Self::Server(begun) => Ok(Conn::Server(begun)),
+            Self::Server(server) => Ok(Conn::Server(ServerConn {
+                conn: &mut server.begun,
+                doubtful: Some(&mut server.doubtful),
+            })),
         }
     }
 
     pub(super) async fn commit(self) -> Result<()> {
         match self {
             Self::File(begun) => begun.commit().await,
-            Self::Server(begun) => Ok(begun.commit().await?),
+            Self::Server(begun) => begun.commit().await,
         }
     }
 }
@@ -77,7 +127,10 @@ impl Pool {
     pub(super) async fn begin(&self, purpose: Purpose) -> Result<OpenTransaction> {
         match self {
             Self::File(pool) => Ok(OpenTransaction::File(pool.begin(purpose).await?)),
-            Self::Server(pool) => Ok(OpenTransaction::Server(postgres::begin(pool, purpose).await?)),
+            Self::Server(pool) => {
+                let begun = postgres::begin(pool, purpose).await?;
+                Ok(OpenTransaction::Server(ServerTransaction { begun, doubtful: false }))
+            }
         }
     }
 

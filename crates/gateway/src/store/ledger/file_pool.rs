@@ -84,7 +84,7 @@ impl FilePool {
         };
         match purpose {
             Purpose::Read => begun.run("BEGIN")?,
-            Purpose::Write => begun.wait_for_lock().await?,
+            Purpose::Write | Purpose::WriteChat(_) => begun.wait_for_lock().await?,
         }
         Ok(begun)
     }

@@ -7,7 +7,7 @@ use countersign_agent::domain::{Clock, Conversation, Inbound};
 use tokio::sync::{Notify, watch};
 
 use super::accept::Acceptor;
-use super::connection::{Conn, Purpose};
+use super::connection::Purpose;
 use super::inner::Inner;
 use super::simulation::SimulatedOrder;
 use super::transaction::{Read, Tx};
@@ -36,6 +36,10 @@ impl Ledger {
     /// # Errors
     /// `Unavailable` when the ledger is closed or read-only, or when its turn does not come within 5 s.
     pub async fn begin(&self) -> Result<Tx> {
+        self.begin_for(Purpose::Write).await
+    }
+
+    pub(super) async fn begin_for(&self, purpose: Purpose) -> Result<Tx> {
         let journal = self.inner.pools.journal.as_ref();
         let journal = journal.ok_or_else(|| StoreError::Unavailable("opened read-only".to_owned()))?;
         let turn = self.inner.simulation.begin().await?;
@@ -47,7 +51,7 @@ impl Ledger {
             ),
             None => None,
         };
-        let begun = journal.begin(Purpose::Write).await?;
+        let begun = journal.begin(purpose).await?;
         Ok(Tx::new(Read::new(&self.inner, begun, turn), pass))
     }
 
@@ -63,10 +67,7 @@ impl Ledger {
         let lock = tokio::time::timeout(WRITE_WAIT, self.inner.chat_locks.lock(chat))
             .await
             .map_err(|_| StoreError::Unavailable("another transaction of the chat takes too long".to_owned()))?;
-        let mut tx = self.begin().await?;
-        if let Conn::Server(conn) = tx.conn.lend()? {
-            postgres::chat_lock(conn, chat).await?;
-        }
+        let mut tx = self.begin_for(Purpose::WriteChat(chat)).await?;
         tx.chat_lock = Some(lock);
         Ok(tx)
     }

@@ -1,11 +1,12 @@
 //! PostgreSQL: a server that any number of processes share.
 //!
-//! Transactions of one chat run one after another ([`chat_lock`]), those of different chats side by side. What a process
+//! Transactions of one chat run one after another ([`Purpose::WriteChat`]), those of different chats side by side. What a process
 //! that stands still holds is given free by the server: every session has its limits.
 //!
 //! Time is the server's, asked every half minute and carried on by the monotonic clock: leases and expiries are the same on every
-//! machine. PostgreSQL answers the COMMIT of a failed transaction with success for the driver, so a transaction proves before it that it stands.
+//! machine.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::any::AnyConnectOptions;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Any, AnyConnection, AnyPool, Connection, Database, Executor, Row, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Connection, Database, Executor, Row, SqlSafeStr as _, Transaction};
 
 use super::connection::{Pool, Purpose};
 use super::ids::Sequence;
@@ -196,19 +197,23 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
 /// In a task of its own: a caller may be dropped in the middle (a call that a person interrupts, a lease that ends), and the
 /// driver would give the connection back to its pool with an open transaction that nothing would end.
 pub(super) async fn begin(pool: &AnyPool, purpose: Purpose) -> sqlx::Result<Transaction<'static, Any>> {
-    let statement = match purpose {
-        Purpose::Write => WRITE,
-        Purpose::Read => SNAPSHOT,
+    let statement: Cow<'static, str> = match purpose {
+        Purpose::Write => WRITE.into(),
+        // The lock ends with the transaction. Every rule that holds between rows of one chat (a quorum, the queue of a lane, which gate is
+        // open) may so be checked and then written.
+        Purpose::WriteChat(number) => format!("{WRITE}; SELECT pg_advisory_xact_lock({number})").into(),
+        Purpose::Read => SNAPSHOT.into(),
     };
+    let statement = AssertSqlSafe(statement).into_sql_str();
     let pool = pool.clone();
     let begun = tokio::spawn(async move {
         for _ in 0..pool.options().get_max_connections() {
-            match pool.begin_with(statement).await {
+            match pool.begin_with(statement.clone()).await {
                 Err(error) if is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
                 begun => return begun,
             }
         }
-        pool.begin_with(statement).await
+        pool.begin_with(statement.clone()).await
     });
     begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
@@ -226,33 +231,12 @@ pub(super) fn claiming(text: &str, rows: &str, shared: bool) -> String {
 }
 
 /// One process removes old rows at a time; the lock ends with the transaction. Two would each remove half of what the other has chosen.
-pub(super) async fn prune_lock(conn: &mut AnyConnection) -> Result<()> {
-    lock(conn, 0).await
-}
+pub(super) const PRUNING: Purpose = Purpose::WriteChat(0);
 
-/// A transaction that changes what belongs to a chat waits here for the others of that chat; the lock ends with the transaction. Every rule that
-/// holds between rows of one chat (a quorum, the queue of a lane, which gate is open) may so be checked and then written.
-pub(super) async fn chat_lock(conn: &mut AnyConnection, chat: i64) -> Result<()> {
-    lock(conn, chat).await
-}
-
-/// The chat's number for [`chat_lock`].
+/// The chat's number for [`Purpose::WriteChat`].
 pub(super) fn chat_number(place: &Conversation) -> i64 {
     // Without the tenant: a click on Slack does not name it.
     number(&digest128(&[place.channel.as_str(), &place.app, &place.chat]))
-}
-
-/// Is all well with the transaction? The server answers COMMIT of one in which a statement failed with ROLLBACK, which the driver
-/// takes for a success; any other statement it refuses.
-pub(super) async fn prove(conn: &mut AnyConnection) -> Result<()> {
-    conn.execute("SELECT 1").await?;
-    Ok(())
-}
-
-async fn lock(conn: &mut AnyConnection, number: i64) -> Result<()> {
-    // The function gives `void`, which the driver cannot read.
-    sql::run(conn, "SELECT 1 FROM (SELECT pg_advisory_xact_lock($1)) AS held", args![number]).await?;
-    Ok(())
 }
 
 /// A key of an advisory lock.

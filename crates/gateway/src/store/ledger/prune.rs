@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use countersign_agent::domain::Millis;
 
-use super::connection::Conn;
 use super::handle::Ledger;
 use super::sql::args;
 use super::transaction::Tx;
@@ -44,7 +43,7 @@ impl Ledger {
     pub async fn prune(&self, before: Millis) -> Result<PruneCounts> {
         let mut pruned = PruneCounts::default();
         loop {
-            let mut tx = self.begin_pruning().await?;
+            let mut tx = self.begin_for(postgres::PRUNING).await?;
             let turns = tx.prune_turns(before).await?;
             tx.commit().await?;
             pruned.turns += turns;
@@ -98,18 +97,10 @@ impl Ledger {
         Ok(pruned)
     }
 
-    async fn begin_pruning(&self) -> Result<Tx> {
-        let mut tx = self.begin().await?;
-        if let Conn::Server(conn) = tx.conn.lend()? {
-            postgres::prune_lock(conn).await?;
-        }
-        Ok(tx)
-    }
-
     async fn prune_rows(&self, text: &'static str, before: Millis) -> Result<u64> {
         let mut removed = 0;
         loop {
-            let mut tx = self.begin_pruning().await?;
+            let mut tx = self.begin_for(postgres::PRUNING).await?;
             let done = tx.run(text, args![before, ROWS]).await?;
             tx.commit().await?;
             removed += done;

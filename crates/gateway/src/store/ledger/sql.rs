@@ -191,7 +191,10 @@ pub(super) type Text = Cow<'static, str>;
 pub(super) async fn run(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: Vec<Arg>) -> Result<u64> {
     match conn.into() {
         Conn::File(conn) => file_sql::run(conn, &text.into(), &args),
-        Conn::Server(conn) => Ok(query(text, args).execute(conn).await?.rows_affected()),
+        Conn::Server(mut server) => {
+            let done = query(text, args).execute(server.begins()).await;
+            Ok(server.ends(done)?.rows_affected())
+        }
     }
 }
 
@@ -202,7 +205,10 @@ pub(super) async fn one(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: 
             let row = file_sql::maybe(conn, &text.into(), &args)?;
             row.map(Row::File).ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
         }
-        Conn::Server(conn) => Ok(Row::Server(query(text, args).fetch_one(conn).await?)),
+        Conn::Server(mut server) => {
+            let done = query(text, args).fetch_one(server.begins()).await;
+            server.ends(done).map(Row::Server)
+        }
     }
 }
 
@@ -210,7 +216,10 @@ pub(super) async fn one(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: 
 pub(super) async fn maybe(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: Vec<Arg>) -> Result<Option<Row>> {
     match conn.into() {
         Conn::File(conn) => Ok(file_sql::maybe(conn, &text.into(), &args)?.map(Row::File)),
-        Conn::Server(conn) => Ok(query(text, args).fetch_optional(conn).await?.map(Row::Server)),
+        Conn::Server(mut server) => {
+            let done = query(text, args).fetch_optional(server.begins()).await;
+            Ok(server.ends(done)?.map(Row::Server))
+        }
     }
 }
 
@@ -218,7 +227,10 @@ pub(super) async fn maybe(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args
 pub(super) async fn all(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: Vec<Arg>) -> Result<Vec<Row>> {
     match conn.into() {
         Conn::File(conn) => Ok(file_sql::all(conn, &text.into(), &args)?.into_iter().map(Row::File).collect()),
-        Conn::Server(conn) => Ok(query(text, args).fetch_all(conn).await?.into_iter().map(Row::Server).collect()),
+        Conn::Server(mut server) => {
+            let done = query(text, args).fetch_all(server.begins()).await;
+            Ok(server.ends(done)?.into_iter().map(Row::Server).collect())
+        }
     }
 }
 

@@ -65,12 +65,11 @@ impl Tx {
         self.trail.push(entry);
     }
 
-    /// Writes what was added to the trail; `false` when nothing was. Last of all: every other writer of the trail, of
-    /// any chat, waits from here to the commit.
-    pub(super) async fn append_trail(&mut self) -> Result<bool> {
+    /// Writes what was added to the trail. Last of all: every other writer of the trail, of any chat, waits from here to the commit.
+    pub(super) async fn append_trail(&mut self) -> Result<()> {
         let mut entries = std::mem::take(&mut self.trail);
         if entries.is_empty() {
-            return Ok(false);
+            return Ok(());
         }
         self.seal(&mut entries).await?;
         let count = i64::try_from(entries.len()).unwrap_or(i64::MAX);
@@ -87,7 +86,7 @@ impl Tx {
             hash = self.append(seq, hash, entry).await?;
         }
         self.run("UPDATE audit_head SET hash = $1 WHERE id = 1", args![hash]).await?;
-        Ok(true)
+        Ok(())
     }
 
     /// Writes one row of the trail and gives its hash.

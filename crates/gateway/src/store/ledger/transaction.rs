@@ -9,7 +9,7 @@ use countersign_agent::domain::{GateId, LaneId, Millis};
 use tokio::time::Instant;
 
 use super::audit::AuditEntry;
-use super::connection::{Conn, OpenTransaction};
+use super::connection::OpenTransaction;
 use super::inner::Inner;
 use super::simulation::{SimulatedCommit, SimulatedTurn};
 use super::sql::{self, Arg, Row, Text};
@@ -118,11 +118,7 @@ impl Tx {
     /// # Errors
     /// `Unavailable` when it is not known to be committed, or when it holds events and took so long that readers would miss them.
     pub async fn commit(mut self) -> Result<()> {
-        let trail = self.append_trail().await?;
-        // What was added to the trail has proved it already.
-        if !trail && let Conn::Server(conn) = self.conn.lend()? {
-            postgres::prove(conn).await?;
-        }
+        self.append_trail().await?;
         let Self {
             begun,
             read,
