@@ -8,7 +8,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Result;
-use super::arrive::{self, BATCH, DEADLINE, NewRow};
+use super::arrive::{BATCH, DEADLINE, NewRow, ServerInbox};
 use super::file_inbox::FileInbox;
 use super::inner::Inner;
 use super::wakeups::Effects;
@@ -19,6 +19,19 @@ const WAITING: usize = 1024;
 
 fn closing() -> StoreError {
     StoreError::Unavailable("shutting down".to_owned())
+}
+
+/// Where batches go.
+#[derive(Debug)]
+pub(super) enum InboxStore {
+    File(FileInbox),
+    Server(ServerInbox),
+}
+
+impl InboxStore {
+    fn is_file(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
 }
 
 /// What the writer task is asked for.
@@ -39,13 +52,12 @@ pub(super) struct Acceptor {
 }
 
 impl Acceptor {
-    /// For `file`, or for the server's pool.
-    pub(super) fn start(inner: Arc<Inner>, file: Option<FileInbox>) -> Result<Self> {
+    pub(super) fn start(inner: Arc<Inner>, store: InboxStore) -> Result<Self> {
         let (jobs, inbox) = mpsc::channel(WAITING);
         let commits = Arc::new(AtomicU64::new(0));
         // A runtime of one thread writes on it: a simulation lives the same life again only if nothing runs beside it.
-        let blocks = file.is_some() && Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
-        let writing = write_batches(inner, inbox, Arc::clone(&commits), file);
+        let blocks = store.is_file() && Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
+        let writing = write_batches(inner, inbox, Arc::clone(&commits), store);
         if blocks {
             let runtime = Handle::current();
             let thread = std::thread::Builder::new().name("inbox".to_owned());
@@ -105,11 +117,11 @@ impl Acceptor {
     }
 }
 
-async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commits: Arc<AtomicU64>, mut file: Option<FileInbox>) {
+async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commits: Arc<AtomicU64>, mut store: InboxStore) {
     let mut jobs = Vec::with_capacity(BATCH);
     let mut finish = Vec::new();
     while inbox.recv_many(&mut jobs, BATCH).await > 0 {
-        if file.is_some() {
+        if store.is_file() {
             // The first event wakes this thread, perhaps on the core that reads the next ones: they come first, and share the commit. Where
             // nobody else wants the core, this is no wait.
             std::thread::yield_now();
@@ -136,7 +148,7 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
             }
         }
         if !rows.is_empty() {
-            let outcomes = commit_batch(&inner, &mut file, &rows, &commits).await;
+            let outcomes = commit_batch(&inner, &mut store, &rows, &commits).await;
             let new = outcomes.iter().any(Result::is_ok);
             for (reply, outcome) in replies.into_iter().zip(outcomes) {
                 // A closed reply means that the caller's time was up; the row is committed and its repeat a copy.
@@ -149,24 +161,24 @@ async fn write_batches(inner: Arc<Inner>, mut inbox: mpsc::Receiver<Job>, commit
         }
     }
     // Before anybody is told: the last connection to a file tidies it up.
-    drop(file);
+    match store {
+        InboxStore::File(file) => drop(file),
+        InboxStore::Server(server) => server.close().await,
+    }
     for done in finish {
         let _gone = done.send(());
     }
 }
 
 /// One commit for all rows. A row that the database refuses does not take the others with it.
-async fn commit_batch(inner: &Inner, file: &mut Option<FileInbox>, rows: &[NewRow], commits: &AtomicU64) -> Vec<Result<i64>> {
+async fn commit_batch(inner: &Inner, store: &mut InboxStore, rows: &[NewRow], commits: &AtomicU64) -> Vec<Result<i64>> {
     let _pass = match &inner.write_queue {
         Some(queue) => Some(queue.pass_for_batch().await),
         None => None,
     };
-    let stored = match (file.as_mut(), &inner.pools.accept) {
-        (Some(file), _) => file.store(inner, rows),
-        (None, Some(server)) => arrive::store(inner, server, rows)
-            .await
-            .map(|ids| ids.into_iter().map(Ok).collect()),
-        (None, None) => Err(closing()),
+    let stored = match store {
+        InboxStore::File(file) => file.store(inner, rows),
+        InboxStore::Server(server) => server.store(inner, rows).await.map(|ids| ids.into_iter().map(Ok).collect()),
     };
     match stored {
         Ok(outcomes) => {
@@ -174,10 +186,10 @@ async fn commit_batch(inner: &Inner, file: &mut Option<FileInbox>, rows: &[NewRo
             outcomes
         }
         // A row that a server refuses: one commit each. What it cannot do now, it can do for none of them.
-        Err(StoreError::Corrupt(_)) if file.is_none() && rows.len() > 1 => {
+        Err(StoreError::Corrupt(_)) if !store.is_file() && rows.len() > 1 => {
             let mut outcomes = Vec::with_capacity(rows.len());
             for row in rows {
-                outcomes.extend(Box::pin(commit_batch(inner, file, std::slice::from_ref(row), commits)).await);
+                outcomes.extend(Box::pin(commit_batch(inner, store, std::slice::from_ref(row), commits)).await);
             }
             outcomes
         }

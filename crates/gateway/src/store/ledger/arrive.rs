@@ -53,32 +53,54 @@ struct Arrival<'a> {
     row: &'a NewRow,
 }
 
-/// Stores the rows on a server in one commit and gives their ids: over another connection when one has broken (their ids keep
-/// what came through all the same from being stored twice), and for no longer than anybody waits for the answer, else a
-/// connection that has gone silent would hold up the inbox.
-pub(super) async fn store(inner: &Inner, write: &PgPool, rows: &[NewRow]) -> Result<Vec<i64>> {
-    let now = inner.clock.now();
-    let mut batch: Vec<Arrival<'_>> = rows.iter().map(|row| Arrival::of(inner, row, now)).collect();
-    let stored = store_over_any(inner, write, &mut batch, now);
-    let slow = |_| StoreError::Unavailable("the database is too slow".to_owned());
-    tokio::time::timeout(DEADLINE, stored).await.map_err(slow)??;
-    Ok(batch.iter().map(|arrival| arrival.id).collect())
+/// Appends to the inbox on a server. It keeps its connection: the pool would ask the server after each batch whether it still lives.
+#[derive(Debug)]
+pub(super) struct ServerInbox {
+    pool: PgPool,
+    conn: Option<BatchConnection>,
 }
 
-async fn store_over_any(inner: &Inner, write: &PgPool, batch: &mut [Arrival<'_>], now: Millis) -> Result<()> {
-    let mut tries = write.options().get_max_connections();
-    loop {
-        let mut conn = BatchConnection(Some(write.acquire().await?));
-        match conn.store(inner, batch, now).await {
-            Err(error) if is_broken(&error) && tries > 0 => {
-                tries -= 1;
-                tracing::debug!(%error, "a connection to the database broke");
-            }
-            stored => {
-                if !stored.as_ref().is_err_and(is_broken) {
-                    conn.give_back();
+impl ServerInbox {
+    pub(super) fn new(pool: PgPool) -> Self {
+        Self { pool, conn: None }
+    }
+
+    /// Stores the rows in one commit and gives their ids: over another connection when one has broken (their ids keep what came through
+    /// all the same from being stored twice), and for no longer than anybody waits for the answer, else a connection that has gone silent
+    /// would hold up the inbox.
+    pub(super) async fn store(&mut self, inner: &Inner, rows: &[NewRow]) -> Result<Vec<i64>> {
+        let now = inner.clock.now();
+        let mut batch: Vec<Arrival<'_>> = rows.iter().map(|row| Arrival::of(inner, row, now)).collect();
+        let stored = self.store_over_any(inner, &mut batch, now);
+        let slow = |_| StoreError::Unavailable("the database is too slow".to_owned());
+        tokio::time::timeout(DEADLINE, stored).await.map_err(slow)??;
+        Ok(batch.iter().map(|arrival| arrival.id).collect())
+    }
+
+    pub(super) async fn close(mut self) {
+        if let Some(mut kept) = self.conn.take() {
+            // Goes back to the pool, which takes leave of the server.
+            drop(kept.0.take());
+        }
+        self.pool.close().await;
+    }
+
+    async fn store_over_any(&mut self, inner: &Inner, batch: &mut [Arrival<'_>], now: Millis) -> Result<()> {
+        let mut tries = self.pool.options().get_max_connections();
+        loop {
+            let mut conn = match self.conn.take() {
+                Some(conn) => conn,
+                None => BatchConnection(Some(self.pool.acquire().await?)),
+            };
+            match conn.store(inner, batch, now).await {
+                Err(error) if is_broken(&error) && tries > 0 => {
+                    tries -= 1;
+                    tracing::debug!(%error, "a connection to the database broke");
                 }
-                return Ok(stored?);
+                stored => {
+                    self.conn = Some(conn).filter(|_| !stored.as_ref().is_err_and(is_broken));
+                    return Ok(stored?);
+                }
             }
         }
     }
@@ -93,18 +115,15 @@ impl<'a> Arrival<'a> {
     }
 }
 
-/// A connection that goes back to the pool when it is told to. One that broke, or was left in the middle of something, is
-/// dropped at once: its answer is not waited for.
+/// A connection that is kept as long as all goes well. One that broke, or was left in the middle of something, is dropped at once: its
+/// answer is not waited for.
+#[derive(Debug)]
 struct BatchConnection(Option<PoolConnection<Postgres>>);
 
 impl BatchConnection {
     async fn store(&mut self, inner: &Inner, batch: &mut [Arrival<'_>], now: Millis) -> sqlx::Result<()> {
         let Some(conn) = &mut self.0 else { return Ok(()) };
         append(inner, conn, batch, now).await
-    }
-
-    fn give_back(mut self) {
-        drop(self.0.take());
     }
 }
 

@@ -2,7 +2,6 @@
 
 use countersign_agent::domain::Clock;
 use parking_lot::Mutex;
-use sqlx::PgPool;
 
 use super::connection::Pool;
 use super::damage::Damage;
@@ -39,9 +38,7 @@ impl Inner {
 /// The connections of a ledger, by what they are for.
 #[derive(Debug)]
 pub(super) struct Pools {
-    /// Batches of the inbox on a server. A file has a [`FileInbox`](super::file_inbox::FileInbox).
-    pub(super) accept: Option<PgPool>,
-    /// The other writers. `None` means opened read-only.
+    /// The writers of all but the inbox. `None` means opened read-only.
     pub(super) journal: Option<Pool>,
     pub(super) read: Pool,
 }
@@ -49,9 +46,6 @@ pub(super) struct Pools {
 impl Pools {
     pub(super) async fn close(&self) {
         self.read.close().await;
-        if let Some(accept) = &self.accept {
-            accept.close().await;
-        }
         if let Some(journal) = &self.journal {
             journal.close().await;
         }

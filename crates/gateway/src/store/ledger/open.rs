@@ -6,7 +6,7 @@ use countersign_agent::domain::Clock;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::accept::Acceptor;
+use super::accept::{Acceptor, InboxStore};
 use super::damage::Damage;
 use super::handle::Ledger;
 use super::ids::Sequence;
@@ -81,15 +81,16 @@ impl Ledger {
     pub async fn open(stores: &Stores, clock: Clock) -> Result<Self> {
         let migrate = stores.migrate_on_start;
         let mut time = None;
-        let (clock, pools, sequence, file, write_queue) = match named(&stores.database_url)? {
+        let (clock, pools, sequence, inbox, lock, write_queue) = match named(&stores.database_url)? {
             DatabaseAddress::File(path) => {
                 let (pools, inbox, lock, sequence) = sqlite::open(&path, &clock, migrate).await?;
-                (clock, pools, sequence, Some((inbox, lock)), Some(WriteQueue::default()))
+                let write_queue = Some(WriteQueue::default());
+                (clock, pools, sequence, InboxStore::File(inbox), Some(lock), write_queue)
             }
             DatabaseAddress::Server => {
-                let (pools, there, sequence) = postgres::open(&stores.database_url, migrate).await?;
+                let (pools, inbox, there, sequence) = postgres::open(&stores.database_url, migrate).await?;
                 let there = time.insert(Arc::new(there));
-                (clock.of_server(there), pools, sequence, None, None)
+                (clock.of_server(there), pools, sequence, InboxStore::Server(inbox), None, None)
             }
         };
         let (redis, jobs) = match &stores.coordination {
@@ -99,7 +100,6 @@ impl Ledger {
                 (Some(redis), Some(jobs))
             }
         };
-        let (file_inbox, lock) = file.unzip();
         let inner = Arc::new(Inner {
             clock,
             sequence,
@@ -114,7 +114,7 @@ impl Ledger {
         if let Some(time) = time {
             tokio::spawn(postgres::keep_time(Arc::downgrade(&inner), time));
         }
-        let acceptor = Acceptor::start(Arc::clone(&inner), file_inbox)?;
+        let acceptor = Acceptor::start(Arc::clone(&inner), inbox)?;
         let redis_tasks = match redis.zip(jobs) {
             Some((redis, jobs)) => {
                 let here = Arc::clone(&inner);

@@ -17,6 +17,7 @@ use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Connection, Database, Executor, Row, SqlSafeStr as _, Transaction};
 
+use super::arrive::ServerInbox;
 use super::connection::{Pool, Purpose};
 use super::ids::Sequence;
 use super::inner::{Inner, Pools};
@@ -28,7 +29,7 @@ use crate::store::StoreError;
 
 /// How long a verb waits for a connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);
-/// Batches of the inbox: one on its way, one being filled.
+/// Batches of the inbox: the connection that is kept, and one in place of one that broke.
 const ACCEPTORS: u32 = 2;
 /// Journal transactions at a time.
 const WRITERS: u32 = 12;
@@ -143,7 +144,7 @@ pub(super) async fn migrate(url: &SecretString) -> Result<()> {
 }
 
 /// Connections, the server's time, and ids. What other processes hold stays theirs until it runs out.
-pub(super) async fn open(url: &SecretString, migrate: bool) -> Result<(Pools, ServerTime, Sequence)> {
+pub(super) async fn open(url: &SecretString, migrate: bool) -> Result<(Pools, ServerInbox, ServerTime, Sequence)> {
     let opened = async {
         let mut conn = connect(url).await?;
         if migrate {
@@ -163,15 +164,11 @@ pub(super) async fn open(url: &SecretString, migrate: bool) -> Result<(Pools, Se
         }
         conn.close().await?;
         let pools = Pools {
-            accept: Some(
-                pool_of(ACCEPTORS)
-                    .connect_with(options(url)?.database_url.as_str().parse()?)
-                    .await?,
-            ),
             journal: Some(Pool::Server(pool(url, WRITERS).await?)),
             read: Pool::Server(pool(url, READERS).await?),
         };
-        Ok((pools, time, sequence))
+        let inbox = pool_of(ACCEPTORS).connect_with(options(url)?.database_url.as_str().parse()?);
+        Ok((pools, ServerInbox::new(inbox.await?), time, sequence))
     };
     opened.await.map_err(|error| naming(url, error))
 }
@@ -183,7 +180,6 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
         schema::check(&mut conn).await?;
         conn.close().await?;
         Ok(Pools {
-            accept: None,
             journal: None,
             read: Pool::Server(pool(url, 1).await?),
         })

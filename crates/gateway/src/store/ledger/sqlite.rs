@@ -51,7 +51,6 @@ pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(P
     .await?;
     let sequence = Sequence::begin((&mut write).into()).await.map_err(|error| naming(path, error))?;
     let pools = Pools {
-        accept: None,
         journal: Some(Pool::File(FilePool::new(path, Access::Write, write))),
         read: Pool::File(FilePool::new(path, Access::Read, read)),
     };
@@ -70,7 +69,6 @@ pub(super) async fn open_read_only(path: &Path) -> Result<Pools> {
         Ok(read)
     });
     Ok(Pools {
-        accept: None,
         journal: None,
         read: Pool::File(FilePool::new(path, Access::Look, read.await?)),
     })
