@@ -1,4 +1,4 @@
-//! Transactions on PostgreSQL: what is told of a commit is so, a busy chat is nobody else's business, and every session has its settings.
+//! Transactions: what is told of a commit is so, a busy chat is nobody else's business, every session has its settings, and a lock is waited for.
 #![expect(clippy::unwrap_used, reason = "outside test functions too, a step that fails fails its test")]
 
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use secrecy::ExposeSecret;
 use sqlx::{AnyConnection, AssertSqlSafe, Connection, Executor, Row};
 
-use crate::store_kit::{Store, place, server, working};
+use crate::store_kit::{Store, file, place, server, working};
 
 async fn beside(store: &Store) -> AnyConnection {
     AnyConnection::connect(store.stores.database_url.expose_secret()).await.unwrap()
@@ -31,6 +31,37 @@ async fn a_failed_transaction_is_not_told_as_committed() {
         tx.commit().await.unwrap();
     }
     assert_eq!(other.ledger.read().await.unwrap().fact("x").await.unwrap().as_deref(), Some("z"));
+}
+
+/// A chat's lock that is not had in time leaves no connection behind in a transaction that has failed.
+#[tokio::test]
+async fn a_lock_that_comes_too_late_spoils_no_connection() {
+    let Some(one) = server().await else { return };
+    let other = one.another(&one.clock).await;
+    let busy = place("oc_busy", "");
+    let held = other.ledger.begin_in(&busy).await.unwrap();
+    let error = one.ledger.begin_in(&busy).await.unwrap_err();
+    assert!(error.to_string().contains("55P03"), "{error}");
+    drop(held);
+    for _ in 0..20 {
+        let mut tx = one.ledger.begin_in(&busy).await.unwrap();
+        tx.set_fact("x", "y").await.unwrap();
+        tx.commit().await.unwrap();
+    }
+}
+
+/// design: a transaction waits for the lock of another program (a backup, an administrator). It holds up no thread: who only reads goes on.
+#[tokio::test]
+async fn a_lock_of_another_program_is_waited_for() {
+    let store = file().await;
+    let mut beside = beside(&store).await;
+    beside.execute("BEGIN IMMEDIATE").await.unwrap();
+    let begin = store.ledger.begin();
+    tokio::pin!(begin);
+    assert!(futures_util::poll!(&mut begin).is_pending());
+    assert_eq!(store.ledger.read().await.unwrap().fact("x").await.unwrap(), None);
+    beside.execute("ROLLBACK").await.unwrap();
+    begin.await.unwrap().commit().await.unwrap();
 }
 
 /// design: forty who wait for one busy chat, which another process holds, hold up no other chat.

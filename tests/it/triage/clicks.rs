@@ -118,7 +118,7 @@ async fn an_earlier_card_stays_itself() {
     world.hear(says("1", "u1", "写周报")).await;
     let turn = world.begin().await;
     let earlier = world.gate(&turn, GateKind::PlanReview, 1).await;
-    world.hear(says("2", "u1", "先发给我看看")).await;
+    world.hear(says("2", "u1", "第二步会不会把旧的笔记都删掉？")).await;
     assert_eq!(world.decision(&earlier).await, "revise u1");
     let later = world.gate_again(&turn, &earlier).await;
     let click = press("u1", ClickVerb::Approve, on(&earlier), None, world.clock.now());

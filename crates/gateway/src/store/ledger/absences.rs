@@ -3,7 +3,8 @@
 use countersign_agent::domain::{Absence, Conversation, Millis};
 
 use super::Result;
-use super::sql::{args, encode};
+use super::arg::args;
+use super::sql::encode;
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Result;
+use super::arg::args;
 use super::lanes::Lease;
 use super::page::{Cursor, List, ListQuery, Page, page};
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
 

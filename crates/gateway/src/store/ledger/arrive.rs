@@ -7,9 +7,10 @@ use countersign_agent::domain::{Inbound, LaneId, Millis};
 use sqlx::pool::PoolConnection;
 use sqlx::{Executor, PgConnection, PgPool, Postgres};
 
-use super::connection::Conn;
+use super::arg::args;
+use super::conn::Conn;
 use super::inner::Inner;
-use super::sql::{args, encode};
+use super::sql::encode;
 use super::sql_errors::is_broken;
 use super::{Result, sql};
 use crate::store::{StoreError, keys};

@@ -3,8 +3,8 @@
 use countersign_agent::domain::Millis;
 
 use super::Result;
+use super::arg::args;
 use super::outbox_claim::heads;
-use super::sql::args;
 use super::transaction::Read;
 
 /// What waits now.

@@ -6,10 +6,11 @@ use std::iter::once;
 use countersign_agent::domain::{Conversation, Gate, GateId, Millis, Outbound, OutboxOp};
 
 use super::Result;
+use super::arg::args;
 use super::gates::{self, GateRecord, columns};
 use super::older_cards::{by_chat, by_message};
 use super::outbox::{NewOutbox, OutboxRow, outbox_key, untouched};
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 

@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use countersign_agent::domain::{Conversation, Millis, Outbound, OutboxOp};
 
 use super::Result;
+use super::arg::args;
 use super::inbox::InboxRow;
 use super::page::{Cursor, Page};
-use super::sql::{args, decode};
+use super::sql::decode;
 use super::transaction::Read;
 use crate::store::keys;
 

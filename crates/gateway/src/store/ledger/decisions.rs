@@ -6,9 +6,10 @@ use countersign_agent::domain::{Action, ActionId, AskedAgain, CardState, Decisio
 use serde_json::{Value, json};
 
 use super::Result;
+use super::arg::args;
 use super::audit::AuditEntry;
 use super::gates::GateRecord;
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use super::wakeups::CountedEnd;
 use crate::store::coordination::ReviewChange;

@@ -10,8 +10,9 @@ use countersign_agent::domain::{Definitions, confirmation_of};
 use serde_json::{Value, json};
 
 use super::Result;
+use super::arg::args;
 use super::audit::AuditEntry;
-use super::sql::{args, decode, encode};
+use super::sql::{decode, encode};
 use super::transaction::{Read, Tx};
 
 impl Read {

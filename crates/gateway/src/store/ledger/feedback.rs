@@ -3,8 +3,9 @@
 use countersign_agent::domain::{Event, FeedbackValue, Millis, TurnId, digest128};
 
 use super::Result;
+use super::arg::args;
 use super::page::{Cursor, List, ListQuery, Page, page};
-use super::sql::{Row, args};
+use super::sql::Row;
 use super::transaction::{Read, Tx};
 use super::turns::TurnRow;
 use super::wakeups::CountedEnd;

@@ -1,17 +1,18 @@
 //! Connections to a database file: the one that writes, or a few that read.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::Instant;
 
-use super::connection::Purpose;
+use super::conn::Purpose;
+use super::sql_errors::is_busy;
 use super::{Result, file_sql};
 use crate::store::StoreError;
 
@@ -47,31 +48,33 @@ pub(super) struct FilePool {
     permits: Arc<Semaphore>,
     free: Mutex<Vec<Connection>>,
     closed: AtomicBool,
+    /// Where commits wait. `None`: on the thread that asks.
+    disk: Option<DiskThread>,
 }
 
 impl FilePool {
     /// With its first connection.
-    pub(super) fn new(path: &Path, access: Access, first: Connection) -> Arc<Self> {
-        let size = if access == Access::Write { 1 } else { READERS };
-        Arc::new(Self {
+    pub(super) fn new(path: &Path, access: Access, first: Connection) -> Result<Arc<Self>> {
+        let writes = access == Access::Write;
+        let size = if writes { 1 } else { READERS };
+        Ok(Arc::new(Self {
             path: path.to_owned(),
             access,
             size,
             permits: Arc::new(Semaphore::new(size)),
             free: Mutex::new(vec![first]),
             closed: AtomicBool::new(false),
-        })
+            disk: if writes { DiskThread::start()? } else { None },
+        }))
     }
 
     pub(super) async fn begin(self: &Arc<Self>, purpose: Purpose) -> Result<FileTransaction> {
-        let closed = || StoreError::Unavailable("closed".to_owned());
+        self.refuse_if_closed()?;
         let permit = tokio::time::timeout(CONNECTION_WAIT, Arc::clone(&self.permits).acquire_owned())
             .await
             .map_err(|_| StoreError::Unavailable("no connection within the time".to_owned()))?
             .map_err(|_| closed())?;
-        if self.closed.load(Ordering::Acquire) {
-            return Err(closed());
-        }
+        self.refuse_if_closed()?;
         let free = self.free.lock().pop();
         let conn = match free {
             Some(conn) => conn,
@@ -89,17 +92,29 @@ impl FilePool {
         Ok(begun)
     }
 
+    fn refuse_if_closed(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            Err(closed())
+        } else {
+            Ok(())
+        }
+    }
+
     /// Closes all connections, once those that are taken have come back.
     pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let size = u32::try_from(self.size).unwrap_or(u32::MAX);
         // An error says that it is closed already.
         let _all = self.permits.acquire_many(size).await;
-        self.permits.close();
         let free = std::mem::take(&mut *self.free.lock());
         // The last connection to a file writes it whole.
         let _gone = wait_for_disk(move || drop(free)).await;
+        self.permits.close();
     }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable("closed".to_owned())
 }
 
 /// A transaction on a file; dropped without [`FileTransaction::commit`] it is rolled back.
@@ -120,33 +135,37 @@ impl FileTransaction {
     }
 
     pub(super) async fn commit(self) -> Result<()> {
-        wait_for_disk(move || {
+        let pool = Arc::clone(&self.pool);
+        let commit = move || {
             let mut begun = self;
             begun.conn()?;
             begun.run("COMMIT")
-        })
-        .await?
+        };
+        match &pool.disk {
+            Some(disk) => disk.run(commit).await?,
+            None => commit(),
+        }
     }
 
-    /// In this process one writes at a time; another program may hold the lock all the same.
+    /// In this process one writes at a time; another program may hold the lock all the same. It is waited for between tries: SQLite would
+    /// wait for it on the thread of the runtime.
     async fn wait_for_lock(&mut self) -> Result<()> {
         let until = Instant::now() + LOCK_WAIT;
         loop {
-            let Some(conn) = &mut self.conn else { return Ok(()) };
-            match conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([])) {
-                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {}
-                begun => {
-                    begun?;
-                    return Ok(());
-                }
+            let conn = self.conn.as_ref().ok_or_else(closed)?;
+            conn.busy_timeout(Duration::ZERO)?;
+            let begun = conn.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+            conn.busy_timeout(LOCK_WAIT)?;
+            match begun {
+                Ok(_) => return Ok(()),
+                Err(error) if Instant::now() >= until || !is_busy(&error) => return Err(error.into()),
+                Err(_) => tokio::time::sleep(LOCK_CHECK).await,
             }
-            tokio::time::sleep(LOCK_CHECK).await;
         }
     }
 
     fn run(&self, text: &str) -> Result<()> {
-        let Some(conn) = &self.conn else { return Ok(()) };
-        file_sql::run(conn, text, &[])?;
+        file_sql::run(self.conn.as_ref().ok_or_else(closed)?, text, &[])?;
         Ok(())
     }
 }
@@ -162,14 +181,43 @@ impl Drop for FileTransaction {
     }
 }
 
-/// Runs what waits for the disk on a thread that may wait. A runtime of one thread runs it itself: a simulation lives the same life
-/// again only if nothing runs beside it.
+/// A thread that waits for the disk, one commit after another. The runtime's threads for such work may all be taken, by tools whose files
+/// hang.
+#[derive(Debug)]
+struct DiskThread(mpsc::Sender<Box<dyn FnOnce() + Send>>);
+
+impl DiskThread {
+    /// `None`: a runtime of one thread waits itself. A simulation lives the same life again only if nothing runs beside it.
+    fn start() -> Result<Option<Self>> {
+        if is_alone() {
+            return Ok(None);
+        }
+        let (jobs, waiting) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+        let thread = std::thread::Builder::new().name("commits".to_owned());
+        let no_thread = |why| StoreError::Unavailable(format!("no thread for commits: {why}"));
+        thread.spawn(move || waiting.iter().for_each(|job| job())).map_err(no_thread)?;
+        Ok(Some(Self(jobs)))
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let (done, answer) = oneshot::channel();
+        // Who was dropped meanwhile hears nothing; the work is done all the same.
+        let job = Box::new(move || drop(done.send(work())));
+        self.0.send(job).map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())
+    }
+}
+
+fn is_alone() -> bool {
+    Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread
+}
+
+/// Runs what waits for the disk at the start and at the end on a thread that may wait, unless the runtime has one thread.
 pub(super) async fn wait_for_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+    if is_alone() {
         return Ok(work());
     }
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|_| StoreError::Unavailable("the thread that waits for the disk has failed".to_owned()))
+    tokio::task::spawn_blocking(work).await.map_err(|_| closed())
 }
 
 /// A connection that is set up for its purpose.

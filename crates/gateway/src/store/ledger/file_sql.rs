@@ -8,7 +8,7 @@ use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, Rows, ToSql};
 
 use super::Result;
-use super::sql::Arg;
+use super::arg::Arg;
 use crate::store::StoreError;
 
 /// A row of a result, taken out of the statement that gave it.
@@ -110,9 +110,11 @@ pub(super) fn run(conn: &Connection, text: &str, args: &[Arg]) -> Result<u64> {
     if statement.column_count() == 0 {
         return Ok(statement.raw_execute()? as u64);
     }
+    let writes = !statement.readonly();
     let mut rows = statement.raw_query();
     while rows.next()?.is_some() {}
-    Ok(0)
+    drop(rows);
+    Ok(if writes { conn.changes() } else { 0 })
 }
 
 /// The first row of a result, if it has any.

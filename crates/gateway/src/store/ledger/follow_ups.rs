@@ -3,9 +3,10 @@
 use countersign_agent::domain::{GateId, Millis};
 
 use super::Result;
+use super::arg::args;
 use super::lanes::Lease;
 use super::outbox::outbox_key;
-use super::sql::{args, encode};
+use super::sql::encode;
 use super::transaction::Tx;
 
 /// The keys of the messages beside the card that say that it waits.

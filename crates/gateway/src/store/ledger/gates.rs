@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Result;
+use super::arg::args;
 use super::audit::AuditEntry;
 use super::lanes::Lease;
 use super::page::{Cursor, List, ListQuery, Page, page};
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use crate::store::StoreError;
 use crate::store::coordination::ReviewChange;

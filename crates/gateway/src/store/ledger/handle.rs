@@ -7,7 +7,7 @@ use countersign_agent::domain::{Clock, Conversation, Inbound};
 use tokio::sync::{Notify, watch};
 
 use super::accept::Acceptor;
-use super::connection::Purpose;
+use super::conn::Purpose;
 use super::inner::Inner;
 use super::simulation::SimulatedOrder;
 use super::transaction::{Read, Tx};
@@ -34,7 +34,8 @@ impl Ledger {
     /// A write transaction on what belongs to no chat, or on rows that one statement takes (waits behind webhook batches).
     ///
     /// # Errors
-    /// `Unavailable` when the ledger is closed or read-only, or when its turn does not come within 5 s.
+    /// `Unavailable` when the ledger is closed or read-only, or when its turn does not come within 5 s, a connection within 2 s, or the lock of
+    /// another program within 5 s.
     pub async fn begin(&self) -> Result<Tx> {
         self.begin_for(Purpose::Write).await
     }

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use countersign_agent::domain::Millis;
 
-use super::connection::Conn;
-use super::sql::args;
+use super::arg::args;
+use super::conn::Conn;
 use super::{Result, sql};
 use crate::store::StoreError;
 

@@ -4,10 +4,11 @@ use countersign_agent::domain::{Conversation, Inbound, InboundBody, LaneId, Mill
 use serde::{Deserialize, Serialize};
 
 use super::Result;
+use super::arg::args;
 use super::arrive::{self, NewRow};
 use super::lanes::Lease;
 use super::page::{Cursor, Page};
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
 

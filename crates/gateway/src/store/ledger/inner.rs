@@ -3,10 +3,10 @@
 use countersign_agent::domain::Clock;
 use parking_lot::Mutex;
 
-use super::connection::Pool;
 use super::damage::Damage;
 use super::file::FileLock;
 use super::ids::Sequence;
+use super::pool::Pool;
 use super::simulation::Simulation;
 use super::wakeups::Wakeups;
 use super::write_queue::{ChatLocks, WriteQueue};

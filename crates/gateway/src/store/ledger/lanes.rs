@@ -8,7 +8,8 @@ use std::collections::HashSet;
 use countersign_agent::domain::{Conversation, LaneId, Millis, TurnId};
 
 use super::Result;
-use super::sql::{Row, args, encode};
+use super::arg::args;
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
 

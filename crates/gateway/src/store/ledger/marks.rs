@@ -4,8 +4,9 @@
 use countersign_agent::domain::{Conversation, OutboxOp, ReactionMark, TurnId};
 
 use super::Result;
+use super::arg::args;
 use super::outbox::{NewOutbox, mark_target, outbox_key};
-use super::sql::{Row, args};
+use super::sql::Row;
 use super::transaction::Tx;
 use super::turns::TurnRow;
 

@@ -5,8 +5,8 @@
 use countersign_agent::domain::Conversation;
 
 use super::Result;
+use super::arg::{Arg, args};
 use super::outbox::{columns, read_row};
-use super::sql::{Arg, args};
 use super::transaction::Tx;
 use crate::store::keys;
 

@@ -166,7 +166,8 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::ledger::connection::{Conn, OpenTransaction, Purpose};
+    use crate::store::ledger::conn::{Conn, Purpose};
+    use crate::store::ledger::pool::OpenTransaction;
 
     fn pragma(begun: &mut OpenTransaction, name: &str) -> String {
         let Conn::File(conn) = begun.lend().unwrap() else {

@@ -8,8 +8,9 @@ use countersign_agent::domain::{Conversation, GateId, Millis, Outbound, OutboxOp
 use serde_json::json;
 
 use super::Result;
+use super::arg::args;
 use super::audit::AuditEntry;
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 

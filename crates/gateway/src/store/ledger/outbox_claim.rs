@@ -8,8 +8,9 @@ use std::time::Duration;
 use countersign_agent::domain::{ChannelKind, GateId, OutboxOp};
 
 use super::Result;
+use super::arg::args;
 use super::outbox::{OutboxRow, columns, read_row};
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::Tx;
 use crate::store::StoreError;
 

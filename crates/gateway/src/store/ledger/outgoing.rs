@@ -5,8 +5,8 @@
 use countersign_agent::domain::{Outbound, OutboxOp};
 
 use super::Result;
+use super::arg::args;
 use super::outbox::{NewOutbox, untouched};
-use super::sql::args;
 use super::transaction::{Read, Tx};
 use crate::store::{StoreError, keys};
 

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use countersign_agent::domain::Millis;
 
 use super::Result;
-use super::sql::{Row, args};
+use super::arg::args;
+use super::sql::Row;
 use super::transaction::Read;
 use crate::store::keys;
 

@@ -6,7 +6,6 @@
 //! Time is the server's, asked every half minute and carried on by the monotonic clock: leases and expiries are the same on every
 //! machine.
 
-use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -15,15 +14,17 @@ use secrecy::{ExposeSecret, SecretString};
 use sqlx::any::AnyConnectOptions;
 use sqlx::pool::PoolOptions;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::{Any, AnyConnection, AnyPool, AssertSqlSafe, Connection, Database, Executor, Row, SqlSafeStr as _, Transaction};
+use sqlx::{AnyConnection, AnyPool, Connection, Database, Executor, Row};
 
+use super::arg::args;
 use super::arrive::ServerInbox;
-use super::connection::{Pool, Purpose};
+use super::conn::Purpose;
 use super::ids::Sequence;
 use super::inner::{Inner, Pools};
+use super::pool::Pool;
 use super::schema::SchemaState;
-use super::sql::{args, encode};
-use super::sql_errors::{POOLER, is_broken};
+use super::sql::encode;
+use super::sql_errors::POOLER;
 use super::{Result, schema, sql};
 use crate::store::StoreError;
 
@@ -39,11 +40,6 @@ const READERS: u32 = 6;
 const TIME_CHECK: Duration = Duration::from_secs(30);
 /// Statements that a connection keeps prepared: more than there are in this program.
 const STATEMENTS: u32 = 500;
-
-/// How a transaction that writes begins: of two of a chat the second sees what the first has committed while it waited.
-const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE";
-/// How a transaction that only looks begins: what it reads is one snapshot, as on SQLite.
-const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
 /// See [`super::Ledger::schema_state`].
 pub(super) async fn schema_state(url: &SecretString) -> Result<SchemaState> {
@@ -185,33 +181,6 @@ pub(super) async fn open_read_only(url: &SecretString) -> Result<Pools> {
         })
     };
     opened.await.map_err(|error| naming(url, error))
-}
-
-/// Begins a transaction. Nothing was done yet when that fails, so it is tried over the next connection when one has broken:
-/// after a restart of the server each of a pool's is found out once.
-///
-/// In a task of its own: a caller may be dropped in the middle (a call that a person interrupts, a lease that ends), and the
-/// driver would give the connection back to its pool with an open transaction that nothing would end.
-pub(super) async fn begin(pool: &AnyPool, purpose: Purpose) -> sqlx::Result<Transaction<'static, Any>> {
-    let statement: Cow<'static, str> = match purpose {
-        Purpose::Write => WRITE.into(),
-        // The lock ends with the transaction. Every rule that holds between rows of one chat (a quorum, the queue of a lane, which gate is
-        // open) may so be checked and then written.
-        Purpose::WriteChat(number) => format!("{WRITE}; SELECT pg_advisory_xact_lock({number})").into(),
-        Purpose::Read => SNAPSHOT.into(),
-    };
-    let statement = AssertSqlSafe(statement).into_sql_str();
-    let pool = pool.clone();
-    let begun = tokio::spawn(async move {
-        for _ in 0..pool.options().get_max_connections() {
-            match pool.begin_with(statement.clone()).await {
-                Err(error) if is_broken(&error) => tracing::debug!(%error, "a connection to the database broke"),
-                begun => return begun,
-            }
-        }
-        pool.begin_with(statement.clone()).await
-    });
-    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
 /// The text of a claim, in whose inner SELECT `{skip}` stands for: rows that another process is taking at this moment are not waited

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use countersign_agent::domain::Millis;
 
+use super::arg::args;
 use super::handle::Ledger;
-use super::sql::args;
 use super::transaction::Tx;
 use super::{Result, postgres};
 

@@ -3,8 +3,8 @@
 use countersign_agent::domain::{GateId, InboundBody, Reaction, Vote};
 
 use super::Result;
+use super::arg::args;
 use super::inbox::InboxRow;
-use super::sql::args;
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 

@@ -6,7 +6,7 @@ use countersign_agent::domain::{Millis, RecordedCall};
 
 use super::Result;
 use super::actions::{channel, read_call};
-use super::sql::args;
+use super::arg::args;
 use super::transaction::Read;
 
 /// Rows read at a time: a call may hold a whole file.

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Instant;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use rust_embed::RustEmbed;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::PgDatabaseError;
@@ -12,7 +12,7 @@ use sqlx::{AnyConnection, AssertSqlSafe, SqlSafeStr};
 use super::Result;
 use crate::store::StoreError;
 
-/// `sqlx::migrate!` would do the same, but its macro compiles both database drivers a second time.
+/// `sqlx::migrate!` would do the same, but its macro compiles the database drivers a second time.
 #[derive(RustEmbed)]
 #[folder = "../../migrations/"]
 struct Files;
@@ -61,9 +61,13 @@ pub(super) fn migrate_file(conn: &mut Connection) -> Result<()> {
     if let Some(version) = conn.query_row(half, [], |row| row.get(0)).optional()? {
         return Err(unmigrated(MigrateError::Dirty(version)));
     }
-    refuse_newer(applied_to_file(conn)?)?;
+    for version in versions_of_file(conn)? {
+        if !MIGRATIONS.iter().any(|migration| migration.version == version) {
+            return Err(unmigrated(MigrateError::VersionMissing(version)));
+        }
+    }
     for migration in MIGRATIONS.iter() {
-        let tx = conn.transaction()?;
+        let tx = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         apply(&tx, migration)?;
         tx.commit()?;
     }
@@ -163,7 +167,13 @@ fn applied_to_file(conn: &Connection) -> Result<i64> {
     if conn.query_row(table, [], |_| Ok(())).optional()?.is_none() {
         return Ok(0);
     }
-    Ok(conn.query_row("SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations", [], |row| row.get(0))?)
+    Ok(versions_of_file(conn)?.into_iter().max().unwrap_or(0))
+}
+
+/// The versions of the migrations that a file has.
+fn versions_of_file(conn: &Connection) -> Result<Vec<i64>> {
+    let mut versions = conn.prepare("SELECT version FROM _sqlx_migrations")?;
+    Ok(versions.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
 fn refuse_newer(version: i64) -> Result<()> {

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Result;
+use super::arg::args;
 use super::audit::{AuditEntry, SealPart};
-use super::sql::{Row, args};
+use super::sql::Row;
 use super::transaction::{Read, Tx};
 
 /// Gates looked at at a time.

@@ -5,8 +5,9 @@ use countersign_agent::domain::TurnId;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
+use super::arg::args;
 use super::lanes::Lease;
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use super::turns::TurnRow;
 

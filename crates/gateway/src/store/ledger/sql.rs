@@ -10,34 +10,10 @@ use sqlx::query::Query;
 use sqlx::{Any, AssertSqlSafe, Decode, Row as _, SqlSafeStr as _, Type};
 
 use super::Result;
-use super::connection::Conn;
+use super::arg::Arg;
+use super::conn::Conn;
 use super::file_sql::{self, FileRow, FileValue};
 use crate::store::StoreError;
-
-/// A value that a statement is given. A null has the type of its column: PostgreSQL refuses another one.
-#[derive(Debug)]
-pub(super) enum Arg {
-    /// BIGINT.
-    Int(Option<i64>),
-    /// TEXT.
-    Text(Option<String>),
-    /// BYTEA.
-    Bytes(Option<Vec<u8>>),
-}
-
-/// What can be given to a statement.
-pub(super) trait IntoArg {
-    /// The null of the column's type.
-    const NULL: Arg;
-    fn into_arg(self) -> Arg;
-}
-
-impl<T: IntoArg> IntoArg for Option<T> {
-    const NULL: Arg = T::NULL;
-    fn into_arg(self) -> Arg {
-        self.map_or(Self::NULL, T::into_arg)
-    }
-}
 
 /// What a column of either database can hold.
 pub(super) trait Stored<'r>: Decode<'r, Any> + Type<Any> + FileValue<'r> {}
@@ -56,32 +32,6 @@ impl<T: FromColumn> FromColumn for Option<T> {
     fn from_stored(stored: Self::Stored, column: &str) -> Result<Self> {
         stored.map(|stored| T::from_stored(stored, column)).transpose()
     }
-}
-
-/// How types are given to statements.
-macro_rules! given {
-    ($($type:ty: $arg:ident($value:ident => $given:expr);)*) => {$(
-        impl IntoArg for $type {
-            const NULL: Arg = Arg::$arg(None);
-            fn into_arg(self) -> Arg {
-                let $value = self;
-                Arg::$arg(Some($given))
-            }
-        }
-    )*};
-}
-
-given! {
-    i64: Int(number => number);
-    Millis: Int(at => at.0);
-    u32: Int(count => i64::from(count));
-    bool: Int(flag => i64::from(flag));
-    String: Text(text => text);
-    &String: Text(text => text.clone());
-    &str: Text(text => text.to_owned());
-    Cow<'_, str>: Text(text => text.into_owned());
-    Vec<u8>: Bytes(bytes => bytes);
-    &[u8]: Bytes(bytes => bytes.to_vec());
 }
 
 /// How types are read.
@@ -112,22 +62,13 @@ impl FromColumn for u32 {
 }
 
 /// Ids are TEXT.
-macro_rules! ids {
+macro_rules! read_ids {
     ($($id:ty),*) => {$(
-        given! { &$id: Text(id => id.as_str().to_owned()); }
         read! { $id: String, text => Self::new(text); }
     )*};
 }
 
-ids!(ActionId, GateId, LaneId, TurnId);
-
-/// The values of a statement, in the order of its marks.
-macro_rules! args {
-    ($($value:expr),* $(,)?) => {
-        vec![$($crate::store::ledger::sql::IntoArg::into_arg($value)),*]
-    };
-}
-pub(super) use args;
+read_ids!(ActionId, GateId, LaneId, TurnId);
 
 /// A row of a result, read by column name.
 pub(super) enum Row {
@@ -192,8 +133,8 @@ pub(super) async fn run(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: 
     match conn.into() {
         Conn::File(conn) => file_sql::run(conn, &text.into(), &args),
         Conn::Server(mut server) => {
-            let done = query(text, args).execute(server.begins()).await;
-            Ok(server.ends(done)?.rows_affected())
+            let done = query(text, args).execute(server.for_statement()).await;
+            Ok(server.note_end(done)?.rows_affected())
         }
     }
 }
@@ -206,8 +147,8 @@ pub(super) async fn one(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: 
             row.map(Row::File).ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
         }
         Conn::Server(mut server) => {
-            let done = query(text, args).fetch_one(server.begins()).await;
-            server.ends(done).map(Row::Server)
+            let done = query(text, args).fetch_one(server.for_statement()).await;
+            server.note_end(done).map(Row::Server)
         }
     }
 }
@@ -217,8 +158,8 @@ pub(super) async fn maybe(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args
     match conn.into() {
         Conn::File(conn) => Ok(file_sql::maybe(conn, &text.into(), &args)?.map(Row::File)),
         Conn::Server(mut server) => {
-            let done = query(text, args).fetch_optional(server.begins()).await;
-            Ok(server.ends(done)?.map(Row::Server))
+            let done = query(text, args).fetch_optional(server.for_statement()).await;
+            Ok(server.note_end(done)?.map(Row::Server))
         }
     }
 }
@@ -228,8 +169,8 @@ pub(super) async fn all(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: 
     match conn.into() {
         Conn::File(conn) => Ok(file_sql::all(conn, &text.into(), &args)?.into_iter().map(Row::File).collect()),
         Conn::Server(mut server) => {
-            let done = query(text, args).fetch_all(server.begins()).await;
-            Ok(server.ends(done)?.into_iter().map(Row::Server).collect())
+            let done = query(text, args).fetch_all(server.for_statement()).await;
+            Ok(server.note_end(done)?.into_iter().map(Row::Server).collect())
         }
     }
 }

@@ -73,6 +73,11 @@ pub(super) fn is_broken(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Does another program hold a lock on the file?
+pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+}
+
 /// A pooler between us and the server.
 pub(super) const POOLER: &str = "a pooler in front of PostgreSQL hands out transactions, it must hand out sessions";
 

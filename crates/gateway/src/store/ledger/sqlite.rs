@@ -1,19 +1,18 @@
 //! SQLite: one file and one process; two writers, of the journal and of the inbox, beside a few readers.
 
 use std::path::Path;
-use std::time::Duration;
 
 use countersign_agent::domain::{Clock, Millis};
 use rusqlite::Connection;
 
-use super::connection::Pool;
+use super::arg::args;
 use super::file::FileLock;
 use super::file_inbox::FileInbox;
 use super::file_pool::{self, Access, FilePool, wait_for_disk};
 use super::ids::Sequence;
 use super::inner::Pools;
+use super::pool::Pool;
 use super::schema::SchemaState;
-use super::sql::args;
 use super::{Result, file, file_sql, schema};
 use crate::store::StoreError;
 
@@ -38,21 +37,20 @@ pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(P
     file::prepare(path)?;
     let lock = FileLock::take(path)?;
     let (closed, now) = (lock.was_closed(), clock.now());
-    let (mut write, read, inbox) = on_disk(path, move |path| {
+    // The lock stays with the work, which goes on if nobody waits for it any more.
+    let (lock, mut write, read, inbox) = on_disk(path, move |path| {
         if !closed {
             examine(path, Access::Write)?;
         }
         let mut write = file_pool::connect(path, Access::Write)?;
         set_up(&mut write, now, migrate, closed)?;
-        // From now on a transaction waits for a lock without a thread.
-        write.busy_timeout(Duration::ZERO)?;
-        Ok((write, file_pool::connect(path, Access::Read)?, FileInbox::open(path)?))
+        Ok((lock, write, file_pool::connect(path, Access::Read)?, FileInbox::open(path)?))
     })
     .await?;
     let sequence = Sequence::begin((&mut write).into()).await.map_err(|error| naming(path, error))?;
     let pools = Pools {
-        journal: Some(Pool::File(FilePool::new(path, Access::Write, write))),
-        read: Pool::File(FilePool::new(path, Access::Read, read)),
+        journal: Some(Pool::File(FilePool::new(path, Access::Write, write)?)),
+        read: Pool::File(FilePool::new(path, Access::Read, read)?),
     };
     Ok((pools, inbox, lock, sequence))
 }
@@ -70,7 +68,7 @@ pub(super) async fn open_read_only(path: &Path) -> Result<Pools> {
     });
     Ok(Pools {
         journal: None,
-        read: Pool::File(FilePool::new(path, Access::Look, read.await?)),
+        read: Pool::File(FilePool::new(path, Access::Look, read.await?)?),
     })
 }
 

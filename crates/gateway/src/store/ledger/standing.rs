@@ -4,9 +4,10 @@ use countersign_agent::domain::{ActionId, Arguments, Conversation, Millis, Stand
 use serde::{Deserialize, Serialize};
 
 use super::Result;
+use super::arg::args;
 use super::audit::AuditEntry;
 use super::page::{Cursor, List, ListQuery, Page, page};
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 

@@ -14,8 +14,9 @@ use std::time::Duration;
 use countersign_agent::domain::{Millis, TurnId};
 
 use super::Result;
+use super::arg::args;
 use super::events::event_id;
-use super::sql::{Row, args};
+use super::sql::Row;
 use super::transaction::Read;
 use crate::store::keys;
 

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use countersign_agent::domain::{ActionId, GateId, TurnId};
 
 use super::Result;
+use super::arg::args;
 use super::audit::{AuditCheck, AuditEntry, AuditHead, AuditLink};
 use super::seal::Seal;
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use crate::store::keys;
 

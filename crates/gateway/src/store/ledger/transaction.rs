@@ -8,11 +8,12 @@ use std::time::Duration;
 use countersign_agent::domain::{GateId, LaneId, Millis};
 use tokio::time::Instant;
 
+use super::arg::Arg;
 use super::audit::AuditEntry;
-use super::connection::OpenTransaction;
 use super::inner::Inner;
+use super::pool::OpenTransaction;
 use super::simulation::{SimulatedCommit, SimulatedTurn};
-use super::sql::{self, Arg, Row, Text};
+use super::sql::{self, Row, Text};
 use super::wakeups::Effects;
 use super::write_queue::{ChatLock, WritePass};
 use super::{Result, postgres};

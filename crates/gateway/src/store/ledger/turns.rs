@@ -4,9 +4,10 @@ use countersign_agent::domain::{Conversation, LaneId, Message, Millis, TurnId, T
 use serde::{Deserialize, Serialize};
 
 use super::Result;
+use super::arg::args;
 use super::lanes::Lease;
 use super::page::{Cursor, List, ListQuery, Page, page};
-use super::sql::{Row, args, encode};
+use super::sql::{Row, encode};
 use super::transaction::{Read, Tx};
 use super::wakeups::CountedEnd;
 use crate::store::{StoreError, keys};
