@@ -5,7 +5,6 @@ use std::path::Path;
 use countersign_agent::domain::{Clock, Millis};
 use rusqlite::Connection;
 
-use super::arg::args;
 use super::file::FileLock;
 use super::file_inbox::FileInbox;
 use super::file_pool::{self, Access, FilePool, wait_for_disk};
@@ -13,7 +12,7 @@ use super::ids::Sequence;
 use super::inner::Pools;
 use super::pool::Pool;
 use super::schema::SchemaState;
-use super::{Result, file, file_sql, schema};
+use super::{Result, file, schema};
 use crate::store::StoreError;
 
 /// See [`super::Ledger::schema_state`].
@@ -86,29 +85,26 @@ fn set_up(write: &mut Connection, now: Millis, migrate: bool, closed: bool) -> R
     } else {
         schema::check_file(write)?;
     }
-    file_sql::run(
-        write,
+    write.execute(
         concat!(
             "UPDATE lanes SET crashes = crashes + CASE WHEN owner <> '",
             super::lanes::stopping!(),
             "' AND (turn_id IS NOT NULL OR gathering IS NOT NULL) THEN 1 ELSE 0 END, owner = '', lease_until = 0, ready_at = $1, wakes = wakes + 1 WHERE owner <> ''"
         ),
-        &args![now],
+        [now.0],
     )?;
     if !closed {
-        file_sql::run(
-            write,
+        write.execute(
             "UPDATE lanes SET ready_at = $1, wakes = wakes + 1 WHERE ready_at > $1 AND (turn_id IS NOT NULL
              OR EXISTS (SELECT 1 FROM inbox WHERE inbox.lane_id = lanes.id AND inbox.state = 'laned'))",
-            &args![now],
+            [now.0],
         )?;
     }
     // While no process ran, none tried: what waits gets its whole time again. The process that held a row may have sent it: its
     // name stays.
-    file_sql::run(
-        write,
+    write.execute(
         "UPDATE outbox SET held_until = 0, give_up_at = $1 WHERE state = 'waiting'",
-        &args![now.0.saturating_add(super::outbox::GIVE_UP_MS)],
+        [now.0.saturating_add(super::outbox::GIVE_UP_MS)],
     )?;
     Ok(())
 }
