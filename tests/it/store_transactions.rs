@@ -123,7 +123,7 @@ async fn every_session_has_its_settings() {
     .unwrap();
     one.restart().await;
     conn.execute("DELETE FROM told").await.unwrap();
-    let mut tx = one.ledger.begin().await.unwrap();
+    let mut tx = one.ledger.begin_in(&place("oc_1", "")).await.unwrap();
     tx.set_fact("x", "y").await.unwrap();
     tx.commit().await.unwrap();
     let rows = conn.fetch_all("SELECT setting, value FROM told ORDER BY setting").await.unwrap();

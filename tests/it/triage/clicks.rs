@@ -178,7 +178,7 @@ async fn who_is_refused_is_in_the_trail() {
     let gate = world.gate(&turn, GateKind::PlanReview, 1).await;
     let before = world.trail().await;
     world.click("u2", ClickVerb::Approve, on(&gate)).await;
-    assert_eq!(world.trail().await, before + 1);
+    assert_eq!((world.trail().await, world.decision(&gate).await), (before + 1, "open".to_owned()));
 }
 
 /// design: the edit form is a revise with its text; an empty form says so.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use countersign_agent::domain::Inbound;
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Result;
 use super::arrive::{BATCH, DEADLINE, NewRow, ServerInbox};
 use super::file_inbox::FileInbox;
+use super::file_pool::is_alone;
 use super::inner::Inner;
 use super::wakeups::Effects;
 use crate::store::StoreError;
@@ -55,8 +56,8 @@ impl Acceptor {
     pub(super) fn start(inner: Arc<Inner>, store: InboxStore) -> Result<Self> {
         let (jobs, inbox) = mpsc::channel(WAITING);
         let commits = Arc::new(AtomicU64::new(0));
-        // A runtime of one thread writes on it: a simulation lives the same life again only if nothing runs beside it.
-        let blocks = store.is_file() && Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;
+        // A runtime of one thread writes on it.
+        let blocks = store.is_file() && !is_alone();
         let writing = write_batches(inner, inbox, Arc::clone(&commits), store);
         if blocks {
             let runtime = Handle::current();

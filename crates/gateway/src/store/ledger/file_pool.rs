@@ -1,5 +1,6 @@
 //! Connections to a database file: the one that writes, or a few that read.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -23,7 +24,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How often it looks whether the lock is free.
 const LOCK_CHECK: Duration = Duration::from_millis(5);
 /// Readers beside the writers.
-const READERS: usize = 4;
+const READERS: u32 = 4;
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 100;
 
@@ -43,7 +44,7 @@ pub(super) enum Access {
 pub(super) struct FilePool {
     path: PathBuf,
     access: Access,
-    size: usize,
+    size: u32,
     /// One for each connection that may be taken.
     permits: Arc<Semaphore>,
     free: Mutex<Vec<Connection>>,
@@ -61,7 +62,7 @@ impl FilePool {
             path: path.to_owned(),
             access,
             size,
-            permits: Arc::new(Semaphore::new(size)),
+            permits: Arc::new(Semaphore::new(size as usize)),
             free: Mutex::new(vec![first]),
             closed: AtomicBool::new(false),
             disk: if writes { DiskThread::start()? } else { None },
@@ -103,12 +104,13 @@ impl FilePool {
     /// Closes all connections, once those that are taken have come back.
     pub(super) async fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        let size = u32::try_from(self.size).unwrap_or(u32::MAX);
         // An error says that it is closed already.
-        let _all = self.permits.acquire_many(size).await;
+        let _all = self.permits.acquire_many(self.size).await;
         let free = std::mem::take(&mut *self.free.lock());
-        // The last connection to a file writes it whole.
-        let _gone = wait_for_disk(move || drop(free)).await;
+        // The last connection to a file writes it whole, and it is one that writes.
+        if let Some(disk) = &self.disk {
+            let _gone = disk.run(move || drop(free)).await;
+        }
         self.permits.close();
     }
 }
@@ -187,7 +189,7 @@ impl Drop for FileTransaction {
 struct DiskThread(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
 impl DiskThread {
-    /// `None`: a runtime of one thread waits itself. A simulation lives the same life again only if nothing runs beside it.
+    /// `None`: a runtime of one thread waits itself.
     fn start() -> Result<Option<Self>> {
         if is_alone() {
             return Ok(None);
@@ -195,7 +197,13 @@ impl DiskThread {
         let (jobs, waiting) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
         let thread = std::thread::Builder::new().name("commits".to_owned());
         let no_thread = |why| StoreError::Unavailable(format!("no thread for commits: {why}"));
-        thread.spawn(move || waiting.iter().for_each(|job| job())).map_err(no_thread)?;
+        let work = move || {
+            for job in waiting {
+                // Who asked for a job that panics finds its answer gone. The next commits need this thread.
+                let _panicked = catch_unwind(AssertUnwindSafe(job));
+            }
+        };
+        thread.spawn(work).map_err(no_thread)?;
         Ok(Some(Self(jobs)))
     }
 
@@ -204,20 +212,24 @@ impl DiskThread {
         // Who was dropped meanwhile hears nothing; the work is done all the same.
         let job = Box::new(move || drop(done.send(work())));
         self.0.send(job).map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())
+        answer
+            .await
+            .map_err(|_| StoreError::Unavailable("the commit was not made, or nobody knows".to_owned()))
     }
 }
 
-fn is_alone() -> bool {
+/// Has the runtime one thread? A simulation lives the same life again only if nothing runs beside it.
+pub(super) fn is_alone() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread
 }
 
-/// Runs what waits for the disk at the start and at the end on a thread that may wait, unless the runtime has one thread.
+/// Runs what waits for the disk at the start on a thread that may wait, unless the runtime has one thread.
 pub(super) async fn wait_for_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     if is_alone() {
         return Ok(work());
     }
-    tokio::task::spawn_blocking(work).await.map_err(|_| closed())
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|_| StoreError::Unavailable("the file could not be opened".to_owned()))
 }
 
 /// A connection that is set up for its purpose.
@@ -230,7 +242,7 @@ pub(super) fn connect(path: &Path, access: Access) -> Result<Connection> {
     Ok(conn)
 }
 
-/// A connection with SQLite's defaults: it waits 5 s for a lock.
+/// A connection that is not set up: it waits 5 s for a lock, as `rusqlite` has it.
 pub(super) fn open(path: &Path, access: Access) -> Result<Connection> {
     let rights = if access == Access::Look {
         OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -251,5 +263,62 @@ fn pragmas(access: Access) -> &'static [&'static str] {
             "PRAGMA wal_autocheckpoint = 4000",
         ],
         Access::Read | Access::Look => &["PRAGMA query_only = ON"],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn pool(folder: &Path) -> Arc<FilePool> {
+        let path = folder.join("x.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+        let first = connect(&path, Access::Write).unwrap();
+        FilePool::new(&path, Access::Write, first).unwrap()
+    }
+
+    async fn rows(pool: &Arc<FilePool>) -> i64 {
+        let mut begun = pool.begin(Purpose::Write).await.unwrap();
+        begun
+            .conn()
+            .unwrap()
+            .query_row("SELECT COUNT(*) FROM t", [], |row| row.get(0))
+            .unwrap()
+    }
+
+    /// A commit that nobody waits for any more is made all the same, and its connection comes back.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_commit_goes_on_without_its_caller() {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = pool(folder.path()).await;
+        let mut begun = pool.begin(Purpose::Write).await.unwrap();
+        begun.conn().unwrap().execute("INSERT INTO t VALUES (1)", []).unwrap();
+        let mut commit = Box::pin(begun.commit());
+        // Ready, too, if the disk was quick.
+        let _begun = futures_util::poll!(&mut commit);
+        drop(commit);
+        assert_eq!(rows(&pool).await, 1);
+        pool.close().await;
+    }
+
+    /// A transaction that is dropped is rolled back, and its connection comes back; after the close there is none.
+    #[tokio::test]
+    async fn what_is_dropped_is_rolled_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let pool = pool(folder.path()).await;
+        let mut begun = pool.begin(Purpose::Write).await.unwrap();
+        begun.conn().unwrap().execute("INSERT INTO t VALUES (1)", []).unwrap();
+        drop(begun);
+        assert_eq!(rows(&pool).await, 0);
+        pool.close().await;
+        assert!(pool.begin(Purpose::Write).await.is_err());
+    }
+
+    /// Work that panics takes nobody else's commits with it.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn the_thread_of_commits_outlives_a_panic() {
+        let disk = DiskThread::start().unwrap().unwrap();
+        assert!(disk.run(|| panic!("a test")).await.is_err());
+        assert_eq!(disk.run(|| 7).await.unwrap(), 7);
     }
 }

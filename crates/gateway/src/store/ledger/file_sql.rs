@@ -1,6 +1,6 @@
-//! Statements on a database file. SQLite runs in this process, so they run on the caller's own thread: each takes microseconds, and a hand-over
+//! Statements on a database file. SQLite runs in this process, so they run on the caller's own thread: most take microseconds, and a hand-over
 //! to another thread would cost several times that. What waits for the disk (a commit, a check, a migration) goes to a thread that may wait:
-//! see [`FilePool`](super::file_pool::FilePool).
+//! see `file_pool.rs`.
 
 use std::sync::Arc;
 
@@ -120,8 +120,12 @@ pub(super) fn run(conn: &Connection, text: &str, args: &[Arg]) -> Result<u64> {
 /// The first row of a result, if it has any.
 pub(super) fn maybe(conn: &Connection, text: &str, args: &[Arg]) -> Result<Option<FileRow>> {
     let mut statement = prepare(conn, text, args)?;
-    let columns = columns(&statement);
-    next(&mut statement.raw_query(), &columns)
+    let (columns, writes) = (columns(&statement), !statement.readonly());
+    let mut rows = statement.raw_query();
+    let first = next(&mut rows, &columns)?;
+    // To the end: outside of a transaction what it wrote is committed there, and that may fail.
+    while writes && rows.next()?.is_some() {}
+    Ok(first)
 }
 
 /// All rows of a result.

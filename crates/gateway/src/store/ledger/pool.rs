@@ -33,7 +33,7 @@ impl OpenTransaction {
 }
 
 /// Connections to a database.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Pool {
     File(Arc<FilePool>),
     Server(AnyPool),

@@ -312,7 +312,8 @@ where
         })
 }
 
-/// What a session needs, whatever the server's or the user's defaults are. An answered commit survives a crash of the server.
+/// What a session needs, whatever the server's or the user's defaults are. An answered commit survives a crash of the server. A transaction
+/// that first takes a lock can set neither isolation nor mode any more: it stands on these.
 const SESSION: &str = "SET default_transaction_isolation = 'read committed';
     SET default_transaction_read_only = off;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";

@@ -44,7 +44,8 @@ fn of_postgres(code: &str, message: &str, object: Option<&str>) -> StoreError {
     match (code.get(..2).unwrap_or_default(), code) {
         // Another client's statement has the name of ours, or ours is in another session.
         (_, "42P05" | "26000") => StoreError::Unavailable(format!("{POOLER} (code {code})")),
-        (_, "25006") => StoreError::Unavailable(format!("{message}: the server is read-only, perhaps a standby (code {code})")),
+        // 25001: what a standby answers to a BEGIN that is to write, after the lock of a chat.
+        (_, "25001" | "25006") => StoreError::Unavailable(format!("{message}: the server is read-only, perhaps a standby (code {code})")),
         (_, "3D000") => StoreError::Unusable(format!("{message}: create it")),
         ("28", _) => StoreError::Unusable(format!("the server refuses the user: {message}")),
         // An unknown table or column, or no right to it.
@@ -90,7 +91,7 @@ mod tests {
     fn postgres_errors_have_classes() {
         for code in [
             "42P05", "26000", "0A000", "40001", "40P01", "55P03", "57P01", "57P03", "57014", "53300", "53100", "08006", "25P03", "25006",
-            "58030", "XX000",
+            "25001", "58030", "XX000",
         ] {
             assert!(matches!(of_postgres(code, "m", None), StoreError::Unavailable(_)), "{code}");
         }

@@ -36,14 +36,14 @@ pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(P
     file::prepare(path)?;
     let lock = FileLock::take(path)?;
     let (closed, now) = (lock.was_closed(), clock.now());
-    // The lock stays with the work, which goes on if nobody waits for it any more.
-    let (lock, mut write, read, inbox) = on_disk(path, move |path| {
+    // The lock stays with the work, which goes on if nobody waits for it any more, and goes after the connections.
+    let (mut write, read, inbox, lock) = on_disk(path, move |path| {
         if !closed {
             examine(path, Access::Write)?;
         }
         let mut write = file_pool::connect(path, Access::Write)?;
         set_up(&mut write, now, migrate, closed)?;
-        Ok((lock, write, file_pool::connect(path, Access::Read)?, FileInbox::open(path)?))
+        Ok((write, file_pool::connect(path, Access::Read)?, FileInbox::open(path)?, lock))
     })
     .await?;
     let sequence = Sequence::begin((&mut write).into()).await.map_err(|error| naming(path, error))?;
