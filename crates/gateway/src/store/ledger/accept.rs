@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::Result;
 use super::arrive::{BATCH, DEADLINE, NewRow, ServerInbox};
 use super::file_inbox::FileInbox;
-use super::file_pool::is_alone;
+use super::file_pool::runtime_has_one_thread;
 use super::inner::Inner;
 use super::wakeups::Effects;
 use crate::store::StoreError;
@@ -57,7 +57,7 @@ impl Acceptor {
         let (jobs, inbox) = mpsc::channel(WAITING);
         let commits = Arc::new(AtomicU64::new(0));
         // A runtime of one thread writes on it.
-        let blocks = store.is_file() && !is_alone();
+        let blocks = store.is_file() && !runtime_has_one_thread();
         let writing = write_batches(inner, inbox, Arc::clone(&commits), store);
         if blocks {
             let runtime = Handle::current();

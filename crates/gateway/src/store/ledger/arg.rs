@@ -64,7 +64,7 @@ macro_rules! given_ids {
 
 given_ids!(ActionId, GateId, LaneId, TurnId);
 
-/// The values of a statement, in the order of its marks.
+/// The values of a statement: the first is `$1`.
 macro_rules! args {
     ($($value:expr),* $(,)?) => {
         vec![$($crate::store::ledger::arg::IntoArg::into_arg($value)),*]

@@ -1,4 +1,4 @@
-//! Connections that are lent to statements, and what they are taken for.
+//! Connections that are lent to statements, and what a transaction is begun for.
 
 use sqlx::AnyConnection;
 
@@ -13,7 +13,7 @@ pub(super) enum Conn<'c> {
 /// A connection to a server that is lent to a statement.
 pub(super) struct ServerConn<'c> {
     conn: &'c mut AnyConnection,
-    /// Of a transaction: a statement of it failed, or was not waited for.
+    /// Set while a statement runs, and left set if it fails or is dropped. `None` outside of a transaction.
     doubtful: Option<&'c mut bool>,
 }
 
@@ -24,8 +24,8 @@ impl<'c> ServerConn<'c> {
         Self { conn, doubtful }
     }
 
-    /// For a statement that begins now.
-    pub(super) fn for_statement(&mut self) -> &mut AnyConnection {
+    /// The connection, for a statement that begins now.
+    pub(super) fn begin_statement(&mut self) -> &mut AnyConnection {
         if let Some(doubtful) = &mut self.doubtful {
             **doubtful = true;
         }
@@ -70,7 +70,7 @@ impl<'c> From<&'c mut AnyConnection> for Conn<'c> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Write,
-    /// To write what belongs to the chat of this number: on a server such transactions run one after another.
+    /// To write what belongs to a chat. On a server transactions with the same number run one after another.
     WriteChat(i64),
     /// What it reads is one snapshot.
     Read,

@@ -17,11 +17,11 @@ use super::sql_errors::is_busy;
 use super::{Result, file_sql};
 use crate::store::StoreError;
 
-/// How long a verb waits for a connection.
+/// How long [`FilePool::begin`] waits for a free connection.
 const CONNECTION_WAIT: Duration = Duration::from_secs(2);
 /// How long a transaction waits for the lock of another program.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// How often it looks whether the lock is free.
+/// The pause between two tries for the lock.
 const LOCK_CHECK: Duration = Duration::from_millis(5);
 /// Readers beside the writers.
 const READERS: u32 = 4;
@@ -50,7 +50,7 @@ pub(super) struct FilePool {
     free: Mutex<Vec<Connection>>,
     closed: AtomicBool,
     /// Where commits wait. `None`: on the thread that asks.
-    disk: Option<DiskThread>,
+    disk: Option<CommitThread>,
 }
 
 impl FilePool {
@@ -65,7 +65,7 @@ impl FilePool {
             permits: Arc::new(Semaphore::new(size as usize)),
             free: Mutex::new(vec![first]),
             closed: AtomicBool::new(false),
-            disk: if writes { DiskThread::start()? } else { None },
+            disk: if writes { CommitThread::start()? } else { None },
         }))
     }
 
@@ -107,7 +107,7 @@ impl FilePool {
         // An error says that it is closed already.
         let _all = self.permits.acquire_many(self.size).await;
         let free = std::mem::take(&mut *self.free.lock());
-        // The last connection to a file writes it whole, and it is one that writes.
+        // The last connection to be closed runs SQLite's final checkpoint. So the writer is closed last, and on the thread of commits.
         if let Some(disk) = &self.disk {
             let _gone = disk.run(move || drop(free)).await;
         }
@@ -129,8 +129,8 @@ pub(super) struct FileTransaction {
 }
 
 impl FileTransaction {
-    /// The connection, if the transaction still stands: SQLite rolls it back by itself when the disk is full, and what came after that would be
-    /// committed statement by statement.
+    /// The connection, if the transaction still stands. SQLite rolls back by itself when the disk is full. A later statement would then be
+    /// committed alone.
     pub(super) fn conn(&mut self) -> Result<&mut Connection> {
         let conn = self.conn.as_mut().filter(|conn| !conn.is_autocommit());
         conn.ok_or_else(|| StoreError::Unavailable("the transaction was rolled back".to_owned()))
@@ -149,8 +149,8 @@ impl FileTransaction {
         }
     }
 
-    /// In this process one writes at a time; another program may hold the lock all the same. It is waited for between tries: SQLite would
-    /// wait for it on the thread of the runtime.
+    /// Begins with the lock of the file. In this process `write_queue.rs` lets one connection write at a time, but another program may hold
+    /// the lock. SQLite itself would wait on the runtime's thread, so this sleeps between tries.
     async fn wait_for_lock(&mut self) -> Result<()> {
         let until = Instant::now() + LOCK_WAIT;
         loop {
@@ -183,15 +183,15 @@ impl Drop for FileTransaction {
     }
 }
 
-/// A thread that waits for the disk, one commit after another. The runtime's threads for such work may all be taken, by tools whose files
-/// hang.
+/// A thread that waits for the disk, one commit after another. The runtime's threads for blocking work may all be taken, by tools whose
+/// files hang.
 #[derive(Debug)]
-struct DiskThread(mpsc::Sender<Box<dyn FnOnce() + Send>>);
+struct CommitThread(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
-impl DiskThread {
+impl CommitThread {
     /// `None`: a runtime of one thread waits itself.
     fn start() -> Result<Option<Self>> {
-        if is_alone() {
+        if runtime_has_one_thread() {
             return Ok(None);
         }
         let (jobs, waiting) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
@@ -218,14 +218,14 @@ impl DiskThread {
     }
 }
 
-/// Has the runtime one thread? A simulation lives the same life again only if nothing runs beside it.
-pub(super) fn is_alone() -> bool {
+/// Has the runtime one thread? A simulation repeats exactly only on one thread, so all work is done there.
+pub(super) fn runtime_has_one_thread() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread
 }
 
-/// Runs what waits for the disk at the start on a thread that may wait, unless the runtime has one thread.
+/// Runs work of the start that waits for the disk on a thread for blocking work, unless the runtime has one thread.
 pub(super) async fn wait_for_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    if is_alone() {
+    if runtime_has_one_thread() {
         return Ok(work());
     }
     let done = tokio::task::spawn_blocking(work).await;
@@ -317,7 +317,7 @@ mod tests {
     /// Work that panics takes nobody else's commits with it.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn the_thread_of_commits_outlives_a_panic() {
-        let disk = DiskThread::start().unwrap().unwrap();
+        let disk = CommitThread::start().unwrap().unwrap();
         assert!(disk.run(|| panic!("a test")).await.is_err());
         assert_eq!(disk.run(|| 7).await.unwrap(), 7);
     }

@@ -1,6 +1,6 @@
-//! Statements on a database file. SQLite runs in this process, so they run on the caller's own thread: most take microseconds, and a hand-over
-//! to another thread would cost several times that. What waits for the disk (a commit, a check, a migration) goes to a thread that may wait:
-//! see `file_pool.rs`.
+//! Statements on a database file. SQLite runs in this process, and most statements take microseconds. So they run on the caller's thread: a
+//! hand-over to another thread costs more. Commits of transactions, checks and migrations wait for the disk on other threads
+//! (`file_pool.rs`). A read that misses the cache, a rollback and the opening of a further reader do not.
 
 use std::sync::Arc;
 
@@ -153,7 +153,7 @@ fn next(rows: &mut Rows<'_>, columns: &Arc<[String]>) -> Result<Option<FileRow>>
     }))
 }
 
-/// The statement with its values. SQLite takes `$n` for a name, and counts names as they come in the text.
+/// The statement with its values. SQLite numbers `$n` by its first place in the text, not by n. So each value is bound by its name.
 fn prepare<'c>(conn: &'c Connection, text: &str, args: &[Arg]) -> Result<CachedStatement<'c>> {
     let mut statement = conn.prepare_cached(text)?;
     for place in 1..=statement.parameter_count() {

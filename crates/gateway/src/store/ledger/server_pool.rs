@@ -9,9 +9,9 @@ use super::conn::{Conn, Purpose, ServerConn};
 use super::sql_errors::is_broken;
 use crate::store::StoreError;
 
-/// How a transaction that writes begins: of two of a chat the second sees what the first has committed while it waited.
+/// How a transaction that writes begins. A transaction that waited for the lock of its chat sees what the earlier holder committed.
 const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE";
-/// How a transaction that only looks begins: what it reads is one snapshot, as on SQLite.
+/// How a transaction that only reads begins. It reads one snapshot, as on SQLite.
 const SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
 
 /// A transaction on a server; dropped without a commit it is rolled back.
@@ -40,17 +40,17 @@ impl ServerTransaction {
     }
 }
 
-/// Begins a transaction. Nothing was done yet when that fails, so it is tried over the next connection when one has broken:
-/// after a restart of the server each of a pool's is found out once.
+/// Begins a transaction. If a connection is broken, nothing was done yet, so the next one is tried. After a restart of the server every
+/// connection of the pool fails once.
 ///
-/// In a task of its own: a caller may be dropped in the middle (a call that a person interrupts, a lease that ends), and the
-/// driver would give the connection back to its pool with an open transaction that nothing would end.
+/// Runs in its own task, because the caller may be dropped half-way (a call that a person interrupts, a lease that ends). The driver would
+/// then give the connection back to the pool with an open transaction that nothing would end.
 async fn begin(pool: &AnyPool, purpose: Purpose) -> sqlx::Result<Transaction<'static, Any>> {
     let statement: Cow<'static, str> = match purpose {
         Purpose::Write => WRITE.into(),
-        // Every rule that holds between rows of one chat (a quorum, the queue of a lane, which gate is open) may be checked and then written. The
-        // lock ends with the transaction, which begins with the first of the two statements. A lock that is not had in time ends it again;
-        // after a BEGIN it would stay open and failed, and the driver would not know.
+        // With the lock every rule between rows of one chat (a quorum, the queue of a lane, which gate is open) may be checked and then
+        // written. The lock comes first: if it times out, the server ends its implicit transaction. One that BEGIN had opened would stay
+        // open and failed, unseen by the driver. After the lock BEGIN can only repeat the isolation and mode of the session.
         Purpose::WriteChat(number) => format!("SELECT pg_advisory_xact_lock({number}); {WRITE}").into(),
         Purpose::Read => SNAPSHOT.into(),
     };

@@ -133,13 +133,13 @@ pub(super) async fn run(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: 
     match conn.into() {
         Conn::File(conn) => file_sql::run(conn, &text.into(), &args),
         Conn::Server(mut server) => {
-            let done = query(text, args).execute(server.for_statement()).await;
+            let done = query(text, args).execute(server.begin_statement()).await;
             Ok(server.note_end(done)?.rows_affected())
         }
     }
 }
 
-/// The one row of a result.
+/// The first row of a result. None at all is an error.
 pub(super) async fn one(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: Vec<Arg>) -> Result<Row> {
     match conn.into() {
         Conn::File(conn) => {
@@ -147,7 +147,7 @@ pub(super) async fn one(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: 
             row.map(Row::File).ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
         }
         Conn::Server(mut server) => {
-            let done = query(text, args).fetch_one(server.for_statement()).await;
+            let done = query(text, args).fetch_one(server.begin_statement()).await;
             server.note_end(done).map(Row::Server)
         }
     }
@@ -158,7 +158,7 @@ pub(super) async fn maybe(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args
     match conn.into() {
         Conn::File(conn) => Ok(file_sql::maybe(conn, &text.into(), &args)?.map(Row::File)),
         Conn::Server(mut server) => {
-            let done = query(text, args).fetch_optional(server.for_statement()).await;
+            let done = query(text, args).fetch_optional(server.begin_statement()).await;
             Ok(server.note_end(done)?.map(Row::Server))
         }
     }
@@ -169,7 +169,7 @@ pub(super) async fn all(conn: impl Into<Conn<'_>>, text: impl Into<Text>, args: 
     match conn.into() {
         Conn::File(conn) => Ok(file_sql::all(conn, &text.into(), &args)?.into_iter().map(Row::File).collect()),
         Conn::Server(mut server) => {
-            let done = query(text, args).fetch_all(server.for_statement()).await;
+            let done = query(text, args).fetch_all(server.begin_statement()).await;
             Ok(server.note_end(done)?.into_iter().map(Row::Server).collect())
         }
     }

@@ -74,7 +74,7 @@ pub(super) fn is_broken(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Does another program hold a lock on the file?
+/// Is the file locked by another connection?
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }

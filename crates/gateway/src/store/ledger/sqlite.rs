@@ -54,7 +54,7 @@ pub(super) async fn open(path: &Path, clock: &Clock, migrate: bool) -> Result<(P
     Ok((pools, inbox, lock, sequence))
 }
 
-/// Connections to look at it beside the process that has it.
+/// Read-only connections to a file that another process may have open.
 pub(super) async fn open_read_only(path: &Path) -> Result<Pools> {
     if !path.exists() {
         return Err(StoreError::Unusable(format!("there is no file `{}`", path.display())));
@@ -71,14 +71,14 @@ pub(super) async fn open_read_only(path: &Path) -> Result<Pools> {
     })
 }
 
-/// Does what waits for the disk, and names the file in what is said about it.
+/// Runs work that waits for the disk, and names the file in its errors.
 async fn on_disk<T: Send + 'static>(path: &Path, work: impl FnOnce(&Path) -> Result<T> + Send + 'static) -> Result<T> {
     let here = path.to_owned();
     wait_for_disk(move || work(&here)).await?.map_err(|error| naming(path, error))
 }
 
-/// Schema, and the end of every lease: on SQLite the lock has proved that no other process lives. One that stopped in order has given
-/// back its lanes, each to its moment; else whatever may have work is looked at, and the turns that were under way saw a death.
+/// Brings the schema up to date and ends every lease: the lock has proved that no other process lives. After an orderly stop lanes have
+/// their next times. After a crash every lane that may have work is made ready now, and one with a turn under way counts a crash more.
 fn set_up(write: &mut Connection, now: Millis, migrate: bool, closed: bool) -> Result<()> {
     if migrate {
         schema::migrate_file(write)?;
