@@ -71,9 +71,11 @@ async fn a_press_that_is_decided_too_late_for_its_answer_counts(on: On) {
     // Over a socket the platform waits long for an acknowledgement that does not come. The database is free again before.
     let answered = tokio::time::timeout(Duration::from_secs(1), &mut posting).await;
     held.release().await;
-    let answer = match answered {
-        Ok(answer) => answer,
-        Err(_) => posting.await,
+    let answer = if let Ok(answer) = answered {
+        drop(posting);
+        answer
+    } else {
+        posting.await
     };
     let (status, _) = answer.unwrap();
     assert!(NOT_STORED.contains(&status), "{status}");
