@@ -29,7 +29,7 @@ pub struct CardHead {
 }
 
 impl CardHead {
-    /// Of a card that asks the requester, until [`Outbound::ask`] says whom.
+    /// Of a card that asks the requester, until [`Outbound::ask`](super::Outbound::ask) says whom.
     #[must_use]
     pub fn new(requester: String, group: bool, ttl_ms: i64, state: CardState) -> Self {
         Self {
