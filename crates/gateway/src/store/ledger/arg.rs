@@ -15,7 +15,7 @@ pub(super) enum Arg {
     Bytes(Option<Vec<u8>>),
 }
 
-/// What can be given to a statement.
+/// A type whose values a statement can be given.
 pub(super) trait IntoArg {
     /// The null of the column's type.
     const NULL: Arg;

@@ -66,12 +66,12 @@ impl<'c> From<&'c mut AnyConnection> for Conn<'c> {
     }
 }
 
-/// What a transaction is begun for.
+/// Whether a transaction reads or writes, and for whom it takes a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Write,
     /// To write what belongs to a chat. On a server transactions with the same number run one after another.
     WriteChat(i64),
-    /// What it reads is one snapshot.
+    /// To read. All statements see one snapshot.
     Read,
 }

@@ -28,7 +28,7 @@ const READERS: u32 = 4;
 /// Statements that a connection keeps prepared.
 const STATEMENTS: usize = 100;
 
-/// What a connection is for.
+/// Whether a connection writes, and beside whom it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     /// A writer.
@@ -199,7 +199,7 @@ impl CommitThread {
         let no_thread = |why| StoreError::Unavailable(format!("no thread for commits: {why}"));
         let work = move || {
             for job in waiting {
-                // Who asked for a job that panics finds its answer gone. The next commits need this thread.
+                // A job that panics drops its answer, so its caller gets an error. The next commits need this thread.
                 let _panicked = catch_unwind(AssertUnwindSafe(job));
             }
         };
@@ -209,12 +209,12 @@ impl CommitThread {
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let (done, answer) = oneshot::channel();
-        // Who was dropped meanwhile hears nothing; the work is done all the same.
+        // If the caller was dropped meanwhile, nobody reads the answer. The work is done all the same.
         let job = Box::new(move || drop(done.send(work())));
         self.0.send(job).map_err(|_| closed())?;
         answer
             .await
-            .map_err(|_| StoreError::Unavailable("the commit was not made, or nobody knows".to_owned()))
+            .map_err(|_| StoreError::Unavailable("it is not known whether the commit was made".to_owned()))
     }
 }
 

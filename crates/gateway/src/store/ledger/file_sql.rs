@@ -48,7 +48,7 @@ impl Cell {
     }
 }
 
-/// What can be read from a value of SQLite, also without a copy.
+/// A type that can be read from a value of SQLite. `&str` borrows from it.
 pub(super) trait FileValue<'r>: Sized {
     fn of_value(value: ValueRef<'r>) -> rusqlite::types::FromSqlResult<Self>;
 }

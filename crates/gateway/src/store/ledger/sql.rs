@@ -15,12 +15,12 @@ use super::conn::Conn;
 use super::file_sql::{self, FileRow, FileValue};
 use crate::store::StoreError;
 
-/// What a column of either database can hold.
+/// A type that can be read from a column of either database.
 pub(super) trait Stored<'r>: Decode<'r, Any> + Type<Any> + FileValue<'r> {}
 
 impl<'r, T: Decode<'r, Any> + Type<Any> + FileValue<'r>> Stored<'r> for T {}
 
-/// What can be read from a column.
+/// A type that is made of what a column holds.
 pub(super) trait FromColumn: Sized {
     /// What the column holds.
     type Stored: for<'r> Stored<'r>;
